@@ -1,0 +1,163 @@
+# grouplog: a durable group-commit log for PostgreSQL
+#
+#	make                  build the extension
+#	make install          install it (as root, as a rule)
+#	make test             build and run every test, in a private installation;
+#	                      SUITES="unit tap" for some of them (see test/run)
+#	make demo             see it at work; make demo-stop ends it
+#	make unit, make sim   the tests that need no server
+#	make installcheck     SQL tests against a running server (preloaded)
+#	make clean            remove what was built here
+#
+# Variables: PG_CONFIG=... the PostgreSQL to build for; USE_LIBURING=no builds
+# without liburing, =yes insists on it; WERROR=1 makes warnings errors;
+# CC=clang; FILE=... the text that make demo appends, DEMO_DIR=... its folder.
+
+MODULE_big = grouplog
+EXTENSION = grouplog
+DATA = grouplog--1.0.sql
+PGFILEDESC = "grouplog - durable group-commit log"
+
+# where the sources are, also in a VPATH build (make -f .../Makefile)
+here := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+sources := $(patsubst $(here)/%,%,$(sort $(wildcard $(here)/src/*.c)))
+headers := $(sort $(wildcard $(here)/src/*.h))
+OBJS = grouplog.o $(sources:.c=.o)
+
+REGRESS = $(patsubst $(here)/sql/%.sql,%,$(sort $(wildcard $(here)/sql/*.sql)))
+ISOLATION = $(patsubst $(here)/specs/%.spec,%,$(sort $(wildcard $(here)/specs/*.spec)))
+ifneq ($(wildcard $(here)/t/*.pl),)
+TAP_TESTS = 1
+endif
+
+EXTRA_CLEAN = build log results regression.diffs regression.out \
+	output_iso tmp_check tmp_check_iso
+
+.PHONY: all test demo demo-stop unit unit-build sim no-postgresql
+
+# what is said when nothing else is
+all:
+
+# ---- liburing: by pkg-config, or else by trying ----
+
+USE_LIBURING ?= auto
+ifneq ($(USE_LIBURING),no)
+liburing_libs := $(shell pkg-config --libs liburing 2>/dev/null)
+ifneq ($(liburing_libs),)
+liburing_cflags := $(shell pkg-config --cflags liburing)
+else
+liburing_libs := $(shell echo 'int main(void) { struct io_uring r; return io_uring_queue_init(1, &r, 0); }' | \
+	$(CC) -include liburing.h -x c - -o /dev/null -luring 2>/dev/null && echo -luring)
+endif
+ifneq ($(liburing_libs),)
+liburing_cflags += -DUSE_LIBURING
+else ifeq ($(USE_LIBURING),yes)
+$(error liburing was not found (Debian: liburing-dev))
+endif
+endif
+
+# ---- warnings ----
+
+# what PostgreSQL's own headers need under -Wextra
+warnings = -Wall -Wextra -Wmissing-prototypes \
+	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
+ifneq ($(findstring clang,$(CC)),)
+# a PostgreSQL built with gcc passes on flags and attributes that clang doesn't know
+warnings += -Wno-unknown-warning-option -Wno-ignored-optimization-argument \
+	-Wno-ignored-attributes
+endif
+ifdef WERROR
+warnings += -Werror
+endif
+
+PG_CPPFLAGS = -I$(here)/src $(liburing_cflags)
+PG_CFLAGS = $(warnings)
+SHLIB_LINK = $(liburing_libs)
+
+# ---- PostgreSQL's build system, if it is there ----
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+
+ifneq ($(wildcard $(PGXS)),)
+
+# Bitcode for JIT needs the clang that PostgreSQL was built with.  Without it
+# the extension is as good: its functions are nothing to inline.
+clang_of_pg := $(shell sed -n 's/^CLANG *= *//p' $(dir $(PGXS))../Makefile.global)
+ifeq ($(shell command -v "$(clang_of_pg)" 2>/dev/null),)
+override with_llvm = no
+endif
+
+include $(PGXS)
+
+# Every object depends on every header: there are few of both.
+$(OBJS) $(OBJS:.o=.bc): $(headers)
+
+# A rule for this folder would find the one of the sources in a VPATH build.
+$(shell mkdir -p src)
+
+# ---- tests that need no server ----
+
+# The pure modules build with the system's headers and libpgport's CRC alone.
+pure = crc32c histogram io io_uring logmap record recovery ring \
+	segment_format sync_policy walk
+unit = build/unit
+unit_dir = $(here)/test/unit
+unit_cflags = -std=gnu11 -O2 -g -Wall -Wextra -Wmissing-prototypes \
+	$(if $(WERROR),-Werror) -DFRONTEND $(UNIT_CFLAGS)
+unit_cppflags = -I$(here)/src -I$(unit_dir) $(liburing_cflags) \
+	-I$(shell $(PG_CONFIG) --includedir-server) -D_GNU_SOURCE
+unit_libs = $(shell $(PG_CONFIG) --pkglibdir)/libpgport.a \
+	-lcmocka $(liburing_libs) -lpthread -lm
+
+unit_sources = $(sort $(wildcard $(unit_dir)/*.c))
+unit_tests = $(patsubst $(unit_dir)/%.c,$(unit)/%,$(filter $(unit_dir)/test_%,$(unit_sources)))
+unit_sims = $(patsubst $(unit_dir)/%.c,$(unit)/%,$(filter $(unit_dir)/sim_%,$(unit_sources)))
+# anything else there, but a fuzz target, helps several of them
+unit_helpers = $(filter-out $(unit_dir)/test_% $(unit_dir)/sim_% $(unit_dir)/fuzz_%,$(unit_sources))
+unit_lib_objs = $(patsubst $(here)/src/%.c,$(unit)/%.o,$(wildcard $(pure:%=$(here)/src/%.c))) \
+	$(patsubst $(unit_dir)/%.c,$(unit)/%.o,$(unit_helpers))
+unit_headers = $(headers) $(wildcard $(unit_dir)/*.h)
+
+unit-build: $(unit_tests) $(unit_sims)
+
+unit: $(unit_tests)
+	@failed=0; for t in $^; do $$t || failed=1; done; exit $$failed
+
+sim: $(unit_sims)
+	@failed=0; for t in $^; do $$t || failed=1; done; exit $$failed
+
+$(unit)/%.o: $(here)/src/%.c $(unit_headers) | $(unit)
+	$(CC) $(unit_cflags) $(unit_cppflags) -c -o $@ $<
+$(unit)/%.o: $(unit_dir)/%.c $(unit_headers) | $(unit)
+	$(CC) $(unit_cflags) $(unit_cppflags) -c -o $@ $<
+$(unit)/libpure.a: $(unit_lib_objs)
+	rm -f $@
+	$(AR) rcs $@ $^
+$(unit_tests) $(unit_sims): $(unit)/%: $(unit)/%.o $(unit)/libpure.a
+	$(CC) $(unit_cflags) -o $@ $^ $(unit_libs)
+$(unit):
+	mkdir -p $@
+
+.SECONDARY: $(unit_tests:=.o) $(unit_sims:=.o)
+
+else							# no PGXS
+
+all install installcheck clean unit unit-build sim: no-postgresql
+no-postgresql:
+	@echo "$(PG_CONFIG) or its build system was not found: install postgresql-server-dev-NN," >&2
+	@echo "or name another: make PG_CONFIG=/path/to/pg_config" >&2
+	@exit 1
+
+endif
+
+# ---- these install what they need first, so they need no PGXS here ----
+
+test:
+	@PG_CONFIG="$(PG_CONFIG)" $(here)/test/run $(SUITES)
+
+demo:
+	@PG_CONFIG="$(PG_CONFIG)" FILE="$(FILE)" DEMO_DIR="$(DEMO_DIR)" $(here)/test/demo start
+
+demo-stop:
+	@PG_CONFIG="$(PG_CONFIG)" DEMO_DIR="$(DEMO_DIR)" $(here)/test/demo stop

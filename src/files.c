@@ -1,0 +1,488 @@
+/*-------------------------------------------------------------------------
+ *
+ * files.c
+ *		The writer's files: the list, the file being written, retention.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "access/transam.h"
+#include "access/xlog.h"
+#include "config.h"
+#include "io_wait.h"
+#include "miscadmin.h"
+#include "shared.h"
+#include "storage/fd.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* One file of the log, oldest first. */
+typedef struct ListedFile
+{
+	uint32		number;
+	uint64		first_lsn;
+	uint64		end;			/* where its authority ends */
+	uint64		bytes;
+	uint64		nonce;
+	uint64		segment_size;
+} ListedFile;
+
+GlCurrentFile gl_current = {.fd = -1};
+
+static ListedFile *files = NULL;
+static uint32 file_count = 0;
+static uint32 file_capacity = 0;
+static uint32 last_file_number = 0; /* valid or not */
+static uint64 other_bytes = 0;	/* control file and the like */
+static GlControl control;
+
+/* The lowest-numbered file that was written while fsync was off; 0: none. */
+static uint32 unsynced_from = 0;
+
+static void
+publish_bytes(void)
+{
+	atomic_store(&gl_shared->directory_bytes, gl_files_bytes());
+	atomic_fetch_add(&gl_shared->directory_generation, 1);
+}
+
+static void
+list_add(const ListedFile *file)
+{
+	if (files == NULL)
+	{
+		file_capacity = 64;
+		files = MemoryContextAlloc(TopMemoryContext, file_capacity * sizeof(ListedFile));
+	}
+	else if (file_count == file_capacity)
+	{
+		file_capacity *= 2;
+		files = repalloc_huge(files, file_capacity * sizeof(ListedFile));
+	}
+	files[file_count++] = *file;
+}
+
+static void
+list_drop_first(void)
+{
+	memmove(files, files + 1, --file_count * sizeof(ListedFile));
+}
+
+static void
+publish_oldest(void)
+{
+	uint64		oldest = file_count > 0 ? files[0].first_lsn : gl_ring_durable_lsn(gl_ring());
+
+	atomic_store(&gl_shared->oldest_lsn, oldest);
+}
+
+void
+gl_files_start(const GlCatalog *catalog, const GlControl *the_control)
+{
+	uint64		listed = 0;
+
+	control = *the_control;
+	file_count = 0;
+	for (uint32 i = 0; i < catalog->map.count; i++)
+	{
+		const GlMapEntry *entry = &catalog->map.entries[i];
+		ListedFile	file = {
+			.number = entry->number,
+			.first_lsn = entry->first_lsn,
+			.end = entry->end,
+			.bytes = entry->file_size,
+			.nonce = entry->seed.nonce,
+			.segment_size = entry->segment_size
+		};
+
+		list_add(&file);
+		listed += file.bytes;
+	}
+	last_file_number = catalog->last_number;
+	other_bytes = GL_BLOCK;
+	publish_oldest();
+	publish_bytes();
+}
+
+uint64
+gl_files_bytes(void)
+{
+	uint64		bytes = other_bytes + gl_spares_ready() * gl_spare_bytes();
+
+	for (uint32 i = 0; i < file_count; i++)
+		bytes += files[i].bytes;
+	return bytes;
+}
+
+bool
+gl_files_probe(GlError *error)
+{
+	char		path[MAXPGPATH];
+	char		reason[160] = "";
+	GlSyncMethod method = (GlSyncMethod) gl_sync_method;
+
+	if (method == GL_SYNC_OPEN_DATASYNC)
+	{
+		char	   *block = MemoryContextAlloc(TopMemoryContext, 2 * GL_BLOCK);
+		void	   *aligned = (void *) TYPEALIGN(GL_BLOCK, block);
+		int			fd;
+
+		gl_directory_path(path, "spare-00000000.tmp");
+		memset(aligned, 0, GL_BLOCK);
+		fd = gl_open_file(path, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT);
+		errno = fd >= 0 ? 0 : errno;
+		if (fd < 0 || pwrite(fd, aligned, GL_BLOCK, 0) != GL_BLOCK)
+		{
+			int			os_error = errno ? errno : ENOSPC;
+
+			/* A full or read-only file system says nothing about direct I/O. */
+			if (os_error == EINVAL || os_error == EOPNOTSUPP)
+			{
+				method = GL_SYNC_FDATASYNC;
+				snprintf(reason, sizeof(reason), "the file system of \"%.80s\" has no direct I/O: %s",
+						 gl_directory, strerror(os_error));
+				ereport(LOG,
+						(errmsg("grouplog uses \"fdatasync\" in place of \"open_datasync\": %s", reason),
+						 errhint("Put \"grouplog.directory\" on a file system with direct I/O, or set \"grouplog.sync_method\" to \"fdatasync\".")));
+			}
+		}
+		if (fd >= 0)
+			close(fd);
+		(void) unlink(path);
+		pfree(block);
+	}
+	atomic_store(&gl_shared->sync_method, (uint32) method);
+	gl_shared_set_text(gl_shared->sync_reason, reason, sizeof(gl_shared->sync_reason));
+	gl_error_clear(error);
+	return true;
+}
+
+int
+gl_files_open_flags(void)
+{
+	if (atomic_load(&gl_shared->sync_method) != GL_SYNC_OPEN_DATASYNC)
+		return 0;
+	return O_DIRECT | (enableFsync ? O_DSYNC : 0);
+}
+
+static bool
+open_current(const char *path, GlError *error)
+{
+	int			flags = gl_files_open_flags();
+
+	gl_current.fd = gl_open_file(path, O_RDWR | flags);
+	if (gl_current.fd < 0)
+	{
+		gl_error_set(error, gl_error_sqlstate(errno), errno, NULL,
+					 "could not open file \"%s\": %s", path, strerror(errno));
+		return false;
+	}
+	ReserveExternalFD();
+	gl_current.direct = (flags & O_DIRECT) != 0;
+	gl_current.dsync = (flags & O_DSYNC) != 0;
+	return true;
+}
+
+void
+gl_files_close(void)
+{
+	if (gl_current.fd < 0)
+		return;
+	close(gl_current.fd);
+	ReleaseExternalFD();
+	gl_current.fd = -1;
+}
+
+void
+gl_files_abandon(void)
+{
+	gl_files_close();
+	gl_files_set_limit();
+}
+
+void
+gl_files_set_limit(void)
+{
+	GlRing	   *ring = gl_ring();
+	uint64		limit;
+
+	/*
+	 * Without a file, nothing may be claimed beyond what the file before it
+	 * was ready for: where the limit stands.  The ring is never larger than a
+	 * segment, so one spare is as good as many.
+	 */
+	if (gl_current.fd < 0)
+		return;
+	limit = gl_current.full_end;
+	if (gl_spares_ready() > 0)
+		limit += gl_shared->segment_size;
+	if (limit != atomic_load(&ring->limit_lsn))
+	{
+		/* Never lower: a claim may have used it. */
+		if (limit > atomic_load(&ring->limit_lsn))
+			atomic_store(&ring->limit_lsn, limit);
+		gl_wakeup_broadcast(&gl_shared->room);
+	}
+}
+
+static void
+fill_header(GlSegmentHeader *header, uint64 first_lsn, uint64 end_before)
+{
+	memset(header, 0, sizeof(*header));
+	header->segment_size = gl_shared->segment_size;
+	header->ring_size = gl_shared->ring_size;
+	header->system_identifier = control.system_identifier;
+	header->log_id = control.log_id;
+	header->number = last_file_number + 1;
+	header->timeline = GetWALInsertionTimeLine();
+	header->first_lsn = first_lsn;
+	header->end_before = end_before;
+	header->epoch = atomic_load(&gl_shared->epoch);
+	header->nonce = atomic_load(&gl_shared->nonce);
+	header->nonce_before = file_count > 0 ? files[file_count - 1].nonce : 0;
+	header->next_xid = U64FromFullTransactionId(ReadNextFullTransactionId());
+	header->created = GetCurrentTimestamp();
+	gl_segment_header_seal(header);
+}
+
+bool
+gl_files_activate(uint64 first_lsn, uint64 end_before, GlError *error)
+{
+	GlRing	   *ring = gl_ring();
+	char		spare_path[MAXPGPATH];
+	char		path[MAXPGPATH];
+	char	   *memory;
+	char	   *blocks;
+	uint64		base = gl_block_floor(first_lsn);
+	uint64		cut;
+	uint32		spare;
+	GlIoOp		op = {.kind = GL_IO_WRITE};
+	ListedFile	file;
+	int			failed;
+
+	gl_files_close();
+	if (gl_spares_ready() == 0 && !gl_spares_make_one(error))
+		return false;
+	gl_spares_take(&spare);
+	gl_spare_path(spare_path, spare, true);
+	gl_segment_path(path, last_file_number + 1, first_lsn);
+
+	/* Header, and what the block holds before first_lsn, in one write. */
+	memory = palloc0(3 * GL_BLOCK);
+	blocks = (char *) TYPEALIGN(GL_BLOCK, memory);
+	fill_header((GlSegmentHeader *) blocks, first_lsn, end_before);
+	if (first_lsn > base)
+		gl_ring_read(ring, base, blocks + GL_BLOCK, first_lsn - base);
+
+	if (!open_current(spare_path, error))
+	{
+		gl_spares_add(spare);
+		pfree(memory);
+		return false;
+	}
+	op.fd = gl_current.fd;
+	op.direct = gl_current.direct;
+	op.sync_after = enableFsync && !gl_current.dsync;
+	op.iovcnt = 1;
+	op.iov[0].iov_base = blocks;
+	op.iov[0].iov_len = first_lsn > base ? 2 * GL_BLOCK : GL_BLOCK;
+	failed = gl_io_perform(&op);
+	pfree(memory);
+	if (failed != 0)
+	{
+		/* This file has failed a write: never again. */
+		gl_files_close();
+		(void) unlink(spare_path);
+		gl_error_set(error, gl_error_sqlstate(failed), failed, NULL,
+					 "could not write to file \"%s\": %s", spare_path, strerror(failed));
+		return false;
+	}
+
+	if (rename(spare_path, path) != 0)
+	{
+		failed = errno;
+		gl_files_close();
+		gl_spares_add(spare);
+		gl_error_set(error, gl_error_sqlstate(failed), failed, NULL,
+					 "could not rename file \"%s\" to \"%s\": %s", spare_path, path, strerror(failed));
+		return false;
+	}
+
+	/*
+	 * From here on the file counts, whether or not the directory sync succeeds:
+	 * a crash may find it.  So it is in the list; but it is only used if the
+	 * name is durable.
+	 */
+	file.number = ++last_file_number;
+	file.first_lsn = first_lsn;
+	file.end = gl_segment_full_end(first_lsn, gl_shared->segment_size);
+	file.bytes = gl_spare_bytes();
+	file.nonce = atomic_load(&gl_shared->nonce);
+	file.segment_size = gl_shared->segment_size;
+
+	cut = end_before == first_lsn ? base : end_before;
+	for (uint32 i = 0; i < file_count; i++)
+		files[i].end = Min(files[i].end, cut);
+	list_add(&file);
+	gl_current.number = file.number;
+	gl_current.first_lsn = first_lsn;
+	gl_current.full_end = file.end;
+	atomic_store(&gl_shared->segment_number, file.number);
+	atomic_store(&gl_shared->segment_first_lsn, first_lsn);
+	if (file_count == 1)
+		publish_oldest();
+	publish_bytes();
+
+	if (!enableFsync && unsynced_from == 0)
+		unsynced_from = file.number;
+
+	if (!gl_directory_sync(error))
+	{
+		gl_files_close();
+		return false;
+	}
+
+	/* A file that is left behind in its middle gives back what it does not use. */
+	if (file_count > 1)
+	{
+		ListedFile *before = &files[file_count - 2];
+		uint64		size = before->end > gl_block_floor(before->first_lsn) ?
+			gl_segment_offset(before->first_lsn, before->end) : GL_BLOCK;
+
+		if (before->bytes > size)
+		{
+			GlError		trim_error;
+
+			if (gl_segment_trim(before->number, before->first_lsn, before->end, &trim_error))
+			{
+				before->bytes = size;
+				publish_bytes();
+			}
+			else
+				gl_error_report(LOG, &trim_error);
+		}
+	}
+	gl_files_set_limit();
+	return true;
+}
+
+/*
+ * The oldest LSN goes up before the file goes, so that a reader who finds
+ * strange bytes sees that they are no longer the log's.
+ */
+static bool
+remove_oldest(uint64 *freed, GlError *error)
+{
+	ListedFile	file = files[0];
+
+	atomic_store(&gl_shared->oldest_lsn, files[1].first_lsn);
+	if (!gl_segment_remove(file.number, file.first_lsn, freed, error))
+		return false;
+	list_drop_first();
+	publish_bytes();
+	gl_stat_add(&gl_shared->stats.segments_removed, 1);
+	return true;
+}
+
+bool
+gl_files_truncate(uint64 before, uint64 *freed, GlError *error)
+{
+	*freed = 0;
+	while (file_count > 1 && files[0].end <= before)
+	{
+		uint64		bytes;
+
+		if (!remove_oldest(&bytes, error))
+			return false;
+		*freed += bytes;
+		CHECK_FOR_INTERRUPTS();
+	}
+	return true;
+}
+
+bool
+gl_files_recyclable(void)
+{
+	return file_count > 1;
+}
+
+bool
+gl_files_recycle_oldest(bool *became_spare, GlError *error)
+{
+	ListedFile	file = files[0];
+	uint32		spare;
+
+	*became_spare = false;
+	if (file.bytes != gl_spare_bytes() || gl_spares_ready() >= GL_SPARES_WANTED)
+	{
+		uint64		freed;
+
+		return remove_oldest(&freed, error);
+	}
+
+	atomic_store(&gl_shared->oldest_lsn, files[1].first_lsn);
+	spare = gl_spares_next_number();
+	if (!gl_segment_recycle(file.number, file.first_lsn, spare, error))
+		return false;
+	list_drop_first();
+	gl_spares_add(spare);
+	publish_bytes();
+	gl_stat_add(&gl_shared->stats.segments_recycled, 1);
+	*became_spare = true;
+	return true;
+}
+
+bool
+gl_files_sync_all(GlError *error)
+{
+	for (uint32 i = 0; i < file_count && unsynced_from != 0; i++)
+	{
+		char		path[MAXPGPATH];
+		int			fd;
+		int			failed;
+
+		if (files[i].number < unsynced_from)
+			continue;
+		gl_segment_path(path, files[i].number, files[i].first_lsn);
+		fd = gl_open_file(path, O_RDWR);
+		if (fd < 0)
+			failed = errno;
+		else
+		{
+			failed = gl_io_fsync(fd);
+			close(fd);
+		}
+		if (failed != 0)
+		{
+			gl_error_set(error, gl_error_sqlstate(failed), failed, NULL,
+						 "could not fsync file \"%s\": %s", path, strerror(failed));
+			return false;
+		}
+	}
+	unsynced_from = 0;
+	return gl_directory_sync(error);
+}
+
+bool
+gl_files_reopen(GlError *error)
+{
+	char		path[MAXPGPATH];
+
+	if (!enableFsync)
+	{
+		if (unsynced_from == 0)
+			unsynced_from = Max(gl_current.number, 1);
+	}
+	else if (!gl_files_sync_all(error))
+		return false;
+
+	if (gl_current.fd < 0)
+		return true;
+	gl_files_close();
+	gl_segment_path(path, gl_current.number, gl_current.first_lsn);
+	return open_current(path, error);
+}

@@ -1,0 +1,106 @@
+/*-------------------------------------------------------------------------
+ *
+ * files.h
+ *		The writer's files: the list, the file being written, spares, retention.
+ *
+ * Process-local state of the writer; what others need to know is put into
+ * shared memory.  See segment.h for the directory, spares.c for how spares are
+ * made ahead of need.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GROUPLOG_FILES_H
+#define GROUPLOG_FILES_H
+
+#include "postgres.h"
+
+#include "error.h"
+#include "segment.h"
+
+/* The file being written; fd < 0: none. */
+typedef struct GlCurrentFile
+{
+	int			fd;
+	uint32		number;
+	uint64		first_lsn;
+	uint64		full_end;
+	bool		direct;			/* O_DIRECT */
+	bool		dsync;			/* O_DSYNC: a write is a sync */
+} GlCurrentFile;
+
+extern GlCurrentFile gl_current;
+
+#define GL_SPARES_WANTED	2
+
+/* Learn what lies in the directory.  control is kept. */
+extern void gl_files_start(const GlCatalog *catalog, const GlControl *control);
+
+/* Find out whether the file system has direct I/O, and which sync method to use. */
+extern bool gl_files_probe(GlError *error);
+
+/* The flags beside O_RDWR for the file being written. */
+extern int	gl_files_open_flags(void);
+
+/*
+ * Take over at first_lsn with a new file: header (with what lies before
+ * first_lsn in its block, from the ring), sync, rename, directory sync.
+ * end_before: end of the log before it.  Everything before first_lsn is durable
+ * already.  May make a spare first.  Takes as long as it takes, handling
+ * interrupts.
+ */
+extern bool gl_files_activate(uint64 first_lsn, uint64 end_before, GlError *error);
+
+/* Drop the file being written without another look at it (it failed). */
+extern void gl_files_abandon(void);
+
+/* Close it in peace. */
+extern void gl_files_close(void);
+
+/* Set limit_lsn: what claims may use, given the current file and the spares. */
+extern void gl_files_set_limit(void);
+
+/* Remove every file that ends at or before the LSN, oldest first. */
+extern bool gl_files_truncate(uint64 before, uint64 *freed, GlError *error);
+
+/* Is there a file that may go to make room: any but the newest? */
+extern bool gl_files_recyclable(void);
+
+/* Turn the oldest file into a spare (or remove it, where it is too short). */
+extern bool gl_files_recycle_oldest(bool *became_spare, GlError *error);
+
+/* The bytes of all our files; the wanted size of a spare. */
+extern uint64 gl_files_bytes(void);
+extern uint64 gl_spare_bytes(void);
+
+/* Sync everything written while fsync was off. */
+extern bool gl_files_sync_all(GlError *error);
+
+/* enableFsync changed: open the file being written anew. */
+extern bool gl_files_reopen(GlError *error);
+
+/* --- spares.c --- */
+
+/* Take over the spares that lie there, remove what is not usable. */
+extern bool gl_spares_start(GlError *error);
+extern uint32 gl_spares_ready(void);
+extern uint32 gl_spares_next_number(void);
+extern void gl_spares_add(uint32 number);
+
+/* The next ready spare; false if there is none. */
+extern bool gl_spares_take(uint32 *number);
+
+/*
+ * Do a bounded piece of the work ahead of need, without waiting.  Returns true
+ * when there was a change (a spare became ready, or the reason not to make one
+ * changed).  *pause_us: earliest time at which another call makes sense
+ * (GL_NEVER: after I/O or a change).
+ */
+extern bool gl_spares_step(int64 now_us, int64 *pause_us);
+
+/* Make one now, handling interrupts meanwhile. */
+extern bool gl_spares_make_one(GlError *error);
+
+/* Why no spare can be made; refusal is a GlRefusal. */
+extern bool gl_spares_allowed(int *refusal, GlError *error);
+
+#endif							/* GROUPLOG_FILES_H */

@@ -1,0 +1,137 @@
+/*-------------------------------------------------------------------------
+ *
+ * io_wait.c
+ *		How the writer waits: latch, I/O, timer and postmaster in one sleep.
+ *
+ * A wait event set counts in milliseconds; windows below that, and above it
+ * whatever is not a round number, come from a timerfd in the same set.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "io_wait.h"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "compat.h"
+#include "miscadmin.h"
+#include "shared.h"
+#include "storage/fd.h"
+#include "utils/memutils.h"
+
+/* Beyond this the set's own timeout is exact enough, and costs no call. */
+#define TIMER_LIMIT_US	INT64CONST(100000)
+
+static GlIo *engine = NULL;
+static WaitEventSet *wait_set = NULL;
+static int	timer_fd = -1;
+
+void
+gl_io_wait_open(GlIoMethod wanted, GlIoMethod *got, char *reason, Size reason_size)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+	engine = gl_io_open(wanted, got, reason, reason_size);
+	if (engine == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory")));
+
+	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (timer_fd < 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not create a timer: %m")));
+
+	wait_set = gl_create_wait_event_set(4);
+	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, timer_fd, NULL, NULL);
+	if (gl_io_fd(engine) >= 0)
+		AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, gl_io_fd(engine), NULL, NULL);
+	MemoryContextSwitchTo(old);
+}
+
+void
+gl_io_wait_close(void)
+{
+	if (engine != NULL)
+		gl_io_close(engine);
+	engine = NULL;
+}
+
+GlIo *
+gl_io_engine(void)
+{
+	return engine;
+}
+
+void
+gl_io_wait_sleep(int64 until_us, uint32 wait_event)
+{
+	WaitEvent	events[4];
+	long		timeout = -1;
+	int			count;
+
+	if (until_us != GL_NEVER)
+	{
+		int64		rest = until_us - gl_now_us();
+
+		if (rest <= 0)
+			timeout = 0;
+		else if (rest < TIMER_LIMIT_US)
+		{
+			struct itimerspec when = {
+				.it_value = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000}
+			};
+
+			(void) timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+		}
+		else
+			timeout = rest / 1000 > 60000 ? 60000 : (long) (rest / 1000);
+	}
+
+	count = WaitEventSetWait(wait_set, timeout, events, lengthof(events), wait_event);
+	for (int i = 0; i < count; i++)
+	{
+		if (events[i].events & WL_LATCH_SET)
+			ResetLatch(MyLatch);
+		else if ((events[i].events & WL_SOCKET_READABLE) && events[i].fd == timer_fd)
+		{
+			uint64		expired;
+
+			/* Empty it, or it would wake us again. */
+			if (read(timer_fd, &expired, sizeof(expired)) < 0)
+				continue;
+		}
+	}
+	gl_io_reap(engine);
+}
+
+int
+gl_io_perform(GlIoOp *op)
+{
+	gl_io_submit(engine, op);
+	while (op->state != GL_IO_DONE)
+	{
+		/*
+		 * Barriers and the like.  Nothing in here ends the writer: its own
+		 * signal handler only notes that it shall end.
+		 */
+		CHECK_FOR_INTERRUPTS();
+		gl_io_wait_sleep(gl_now_us() + GL_SLEEP_SLICE_MS * 1000, gl_wait_event(GL_WAIT_WRITER_IO));
+	}
+	op->state = GL_IO_IDLE;
+
+	/* What else set the latch meanwhile is for the main loop. */
+	SetLatch(MyLatch);
+	return op->error;
+}
+
+int
+gl_io_fsync(int fd)
+{
+	GlIoOp		op = {.kind = GL_IO_FSYNC, .fd = fd};
+
+	return gl_io_perform(&op);
+}

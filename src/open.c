@@ -1,0 +1,607 @@
+/*-------------------------------------------------------------------------
+ *
+ * open.c
+ *		Open the log: recover what the files hold, begin a new run.
+ *
+ * The order matters.  A server that was killed leaves bytes in the page cache
+ * that were never synced; serving them before they are durable would let a
+ * later power cut take back what was read.  So the tail is made durable first,
+ * and read with direct I/O then.  Where there is no direct I/O, what was read
+ * from the cache is written again and synced: after a failed sync the kernel
+ * may hold as clean what the disk never got.
+ *
+ * What recovery decides is in recovery.c; here is what it costs: opening files,
+ * reading, telling, and choosing the new run's first LSN.  No file is made
+ * here; the first append asks for that.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "open.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "access/xlog.h"
+#include "config.h"
+#include "files.h"
+#include "io_wait.h"
+#include "miscadmin.h"
+#include "recovery.h"
+#include "shared.h"
+#include "storage/fd.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#define READ_BUFFER		(1024 * 1024)
+
+/* What gl_log_accept_end needs of the last recovery. */
+static GlControl control;
+static GlRecoveryResult found;
+
+typedef struct TailReader
+{
+	const GlLogMap *map;
+	int64		open_index;		/* of fd, -1: none */
+	int			fd;
+	bool		direct;
+	int64		next_report_us;
+} TailReader;
+
+static int64_t
+tail_read(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t size)
+{
+	TailReader *reader = arg;
+	const GlMapEntry *entry = &reader->map->entries[index];
+	uint32		done = 0;
+
+	if (reader->open_index != index)
+	{
+		char		path[MAXPGPATH];
+
+		if (reader->fd >= 0)
+			close(reader->fd);
+		gl_segment_path(path, entry->number, entry->first_lsn);
+		reader->fd = -1;
+		reader->open_index = -1;
+		if (reader->direct)
+			reader->fd = gl_open_file(path, O_RDONLY | O_DIRECT);
+		if (reader->fd < 0)
+			reader->fd = gl_open_file(path, O_RDONLY);
+		if (reader->fd < 0)
+			return -errno;
+		reader->open_index = index;
+	}
+
+	while (done < size)
+	{
+		ssize_t		got = pread(reader->fd, (char *) buf + done, size - done, offset + done);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		done += got;
+		/* Short: the end of the file. Direct I/O could not go on from there. */
+		if (got == 0 || done % GL_BLOCK != 0)
+			break;
+	}
+	return done;
+}
+
+static void
+tail_close(TailReader *reader)
+{
+	if (reader->fd >= 0)
+		close(reader->fd);
+	reader->fd = -1;
+	reader->open_index = -1;
+}
+
+static void
+progress(void *arg, uint64_t done, uint64_t total)
+{
+	TailReader *reader = arg;
+	int64		now_us = gl_now_us();
+
+	CHECK_FOR_INTERRUPTS();
+	if (now_us < reader->next_report_us)
+		return;
+	reader->next_report_us = now_us + 10 * 1000000;
+	ereport(LOG,
+			(errmsg("grouplog recovery in progress: %llu of %llu MB checked",
+					(unsigned long long) (done >> 20), (unsigned long long) (total >> 20))));
+}
+
+/* The files that may hold the end: back to the last one that ended full. */
+static uint32
+tail_begin(const GlLogMap *map)
+{
+	uint32		i = map->count;
+
+	while (i > 0)
+	{
+		const GlMapEntry *entry = &map->entries[--i];
+
+		if (i + 1 < map->count &&
+			entry->end == gl_segment_full_end(entry->first_lsn, entry->segment_size))
+			return i + 1;
+	}
+	return 0;
+}
+
+/* Make durable what earlier runs gave to the kernel. */
+static bool
+sync_tail(const GlLogMap *map, GlError *error)
+{
+	if (!enableFsync)
+		return true;
+	for (uint32 i = tail_begin(map); i < map->count; i++)
+	{
+		char		path[MAXPGPATH];
+		int			fd;
+		int			failed;
+
+		gl_segment_path(path, map->entries[i].number, map->entries[i].first_lsn);
+		fd = gl_open_file(path, O_RDWR);
+		if (fd < 0)
+			failed = errno;
+		else
+		{
+			failed = gl_io_fsync(fd);
+			close(fd);
+		}
+		/* A read-only file system holds nothing that could be lost. */
+		if (failed != 0 && failed != EROFS)
+		{
+			gl_error_set(error, gl_error_sqlstate(failed), failed, NULL,
+						 "could not fsync file \"%s\": %s", path, strerror(failed));
+			return false;
+		}
+	}
+	return gl_directory_sync(error);
+}
+
+/*
+ * Without direct I/O the bytes that were just believed came from the cache.
+ * Write those that may never have reached the disk once more: undurable is at
+ * most a ring's worth before the end.
+ */
+static bool
+rewrite_tail(const GlLogMap *map, uint64 end, GlError *error)
+{
+	char	   *buf = palloc(READ_BUFFER);
+	bool		fine = true;
+
+	for (uint32 i = tail_begin(map); i < map->count && fine; i++)
+	{
+		const GlMapEntry *entry = &map->entries[i];
+		uint64		from = gl_block_floor(entry->first_lsn);
+		uint64		to = Min(entry->end, end);
+		char		path[MAXPGPATH];
+		int			fd;
+		int			failed = 0;
+
+		if (end > entry->ring_size)
+			from = Max(from, gl_block_floor(end - entry->ring_size));
+		gl_segment_path(path, entry->number, entry->first_lsn);
+		fd = gl_open_file(path, O_RDWR);
+		if (fd < 0)
+			failed = errno;
+		while (failed == 0 && from < to)
+		{
+			uint64		offset = gl_segment_offset(entry->first_lsn, from);
+			ssize_t		got = pread(fd, buf, Min(READ_BUFFER, to - from), offset);
+
+			CHECK_FOR_INTERRUPTS();
+			if (got < 0)
+				failed = errno;
+			else if (got == 0)
+				break;
+			else if (pwrite(fd, buf, got, offset) != got)
+				failed = errno ? errno : ENOSPC;
+			else
+				from += got;
+		}
+		if (failed == 0 && enableFsync)
+			failed = gl_io_fsync(fd);
+		if (fd >= 0)
+			close(fd);
+		if (failed != 0 && failed != EROFS)
+		{
+			gl_error_set(error, gl_error_sqlstate(failed), failed, NULL,
+						 "could not make file \"%s\" durable: %s", path, strerror(failed));
+			fine = false;
+		}
+	}
+	pfree(buf);
+	return fine;
+}
+
+/* New random numbers for a log, or a run. */
+static bool
+random64(uint64 *number, GlError *error)
+{
+	do
+	{
+		if (!pg_strong_random(number, sizeof(*number)))
+		{
+			gl_error_set(error, ERRCODE_INTERNAL_ERROR, 0, NULL,
+						 "could not generate random numbers");
+			return false;
+		}
+	} while (*number == 0);
+	return true;
+}
+
+static bool
+check_cluster(GlError *error)
+{
+	if (control.system_identifier == GetSystemIdentifier())
+		return true;
+	if (gl_adopt)
+	{
+		ereport(LOG,
+				(errmsg("grouplog takes over the log of the cluster with system identifier %llu",
+						(unsigned long long) control.system_identifier)));
+		control.system_identifier = GetSystemIdentifier();
+		return gl_control_write(&control, error);
+	}
+	gl_error_set(error, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, 0,
+				 "If this is the log of this cluster before pg_upgrade, start the server once with \"grouplog.adopt = on\".",
+				 "log directory \"%s\" belongs to another cluster", gl_directory);
+	gl_error_detail(error, "Its system identifier is %llu, that of this cluster is %llu.",
+					(unsigned long long) control.system_identifier,
+					(unsigned long long) GetSystemIdentifier());
+	return false;
+}
+
+static void
+describe(const GlRecoveryResult *result, bool restored)
+{
+	char		text[256];
+	int			used;
+
+	used = snprintf(text, sizeof(text), "%s at %X/%X, %llu records checked",
+					gl_recovery_verdict_name(result->verdict),
+					LSN_FORMAT_ARGS(result->end_lsn),
+					(unsigned long long) result->records);
+	if (result->bytes_behind > 0)
+		used += snprintf(text + used, sizeof(text) - used, ", %llu bytes left behind",
+						 (unsigned long long) result->bytes_behind);
+	if (restored)
+		snprintf(text + used, sizeof(text) - used, ", restored from a backup with %llu holes below %X/%X",
+				 (unsigned long long) result->holes, LSN_FORMAT_ARGS(result->holes_end));
+	gl_shared_set_text(gl_shared->recovery, text, sizeof(gl_shared->recovery));
+	if (result->verdict != GL_RECOVERY_NEW)
+		ereport(LOG, (errmsg("grouplog recovery: %s", text)));
+}
+
+static void
+set_corrupt(const GlCatalog *catalog, GlError *error)
+{
+	const GlMapEntry *entry = found.bad_index < catalog->map.count ?
+		&catalog->map.entries[found.bad_index] : NULL;
+	char		path[MAXPGPATH] = "?";
+
+	if (entry != NULL)
+		gl_segment_path(path, entry->number, entry->first_lsn);
+	gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
+				 "Read what is there, restore the file from a backup, or end the log with grouplog.accept_end.",
+				 "the log is corrupt at LSN %X/%X in file \"%s\"",
+				 LSN_FORMAT_ARGS(found.bad_lsn), path);
+	if (found.bad_map != GL_MAP_OK)
+		gl_error_detail(error, "The chain of files is broken: %s.", gl_map_problem_name(found.bad_map));
+	else
+		gl_error_detail(error, "There is %s, but later records show that it was durable; valid records go on to %X/%X.",
+						gl_record_check_name(found.bad_check), LSN_FORMAT_ARGS(found.valid_end));
+}
+
+/*
+ * The run begins at next_lsn; everything of it that does not need a file yet.
+ */
+static bool
+begin_run(uint64 end, uint64 next_lsn, int64 last_time, GlError *error)
+{
+	uint64		nonce;
+
+	if (!random64(&nonce, error))
+		return false;
+	atomic_store(&gl_shared->nonce, nonce);
+	atomic_store(&gl_shared->end_before, end);
+	atomic_store(&gl_shared->run_start, next_lsn);
+	gl_ring_start(gl_ring(), next_lsn, last_time);
+	return true;
+}
+
+/* Readers may read up to here, and nobody may append. */
+static void
+begin_read_only(void)
+{
+	GlRing	   *ring = gl_ring();
+
+	atomic_store(&gl_shared->end_before, found.valid_end);
+	atomic_store(&gl_shared->run_start, found.next_lsn);
+	gl_ring_start(ring, found.next_lsn, found.last_time);
+	atomic_fetch_or(&ring->insert_lsn, GL_SEALED);
+}
+
+/* Recover with as much buffer as the largest record needs. */
+static void
+run_recovery(const GlCatalog *catalog, bool restored)
+{
+	TailReader	reader = {.map = &catalog->map,.open_index = -1,.fd = -1,.direct = true};
+	uint32		buf_size = READ_BUFFER;
+
+	reader.next_report_us = gl_now_us() + 5 * 1000000;
+	for (;;)
+	{
+		char	   *memory = palloc_extended(buf_size + GL_BLOCK, MCXT_ALLOC_HUGE);
+
+		gl_recovery_run(&catalog->map, &catalog->fault, restored, gl_shared->segment_size,
+						tail_read, &reader, (void *) TYPEALIGN(GL_BLOCK, memory), buf_size,
+						progress, &found);
+		pfree(memory);
+		if (found.verdict != GL_RECOVERY_BUFFER_TOO_SMALL)
+			break;
+		buf_size = TYPEALIGN(GL_BLOCK, found.buf_needed);
+	}
+	tail_close(&reader);
+}
+
+static bool
+open_files(const GlCatalog *catalog, GlError *error)
+{
+	gl_files_start(catalog, &control);
+	return gl_files_probe(error) && gl_spares_start(error);
+}
+
+/* Everything, in the order in which it must happen; false: unavailable. */
+static bool
+open_log(GlState *state, GlError *error)
+{
+	GlCatalog  *catalog;
+	bool		exists;
+	bool		restored;
+	uint64		epoch = 0;
+
+	if (!gl_directory_open(&control, &exists, error))
+		return false;
+	if (exists && !check_cluster(error))
+		return false;
+
+	catalog = gl_catalog_read(gl_spare_bytes(), error);
+	if (catalog == NULL)
+		return false;
+	if (catalog->strangers > 0)
+		ereport(LOG,
+				(errmsg("%u files in log directory \"%s\" are not grouplog's, and are left alone",
+						catalog->strangers, gl_directory),
+				 errdetail("One of them is \"%s\".", catalog->stranger)));
+
+	if (!exists)
+	{
+		if (catalog->map.count > 0 || catalog->bad_headers > 0)
+		{
+			gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
+						 "Restore the file from a backup, or move the whole directory away to begin a new log.",
+						 "log directory \"%s\" has segments but no control file", gl_directory);
+			return false;
+		}
+		memset(&control, 0, sizeof(control));
+		control.system_identifier = GetSystemIdentifier();
+		if (!random64(&control.log_id, error) || !gl_control_write(&control, error))
+			return false;
+	}
+	atomic_store(&gl_shared->log_id, control.log_id);
+
+	for (uint32 i = 0; i < catalog->map.count; i++)
+	{
+		epoch = Max(epoch, catalog->map.entries[i].seed.epoch);
+		if (catalog->map.entries[i].seed.log_id != control.log_id)
+		{
+			gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
+						 "Move the files that are not of this log away.",
+						 "file %u in log directory \"%s\" belongs to another log",
+						 catalog->map.entries[i].number, gl_directory);
+			return false;
+		}
+	}
+	atomic_store(&gl_shared->epoch, epoch + 1);
+	atomic_store(&gl_shared->before_number, catalog->last_number);
+
+	restored = gl_restored_mark_exists();
+	if (!sync_tail(&catalog->map, error))
+		return false;
+	run_recovery(catalog, restored);
+
+	if (found.verdict == GL_RECOVERY_READ_ERROR)
+	{
+		char		path[MAXPGPATH];
+
+		gl_segment_path(path, catalog->map.entries[found.bad_index].number,
+						catalog->map.entries[found.bad_index].first_lsn);
+		gl_error_set(error, gl_error_sqlstate(found.error), found.error, NULL,
+					 "could not read file \"%s\" at LSN %X/%X: %s", path,
+					 LSN_FORMAT_ARGS(found.bad_lsn), strerror(found.error));
+		return false;
+	}
+	if (catalog->bad_headers > 0 && !restored && found.verdict != GL_RECOVERY_CORRUPT)
+	{
+		/* Unless a later file has closed the book on it. */
+		const GlMapEntry *last = catalog->map.count > 0 ?
+			&catalog->map.entries[catalog->map.count - 1] : NULL;
+
+		if (last == NULL || last->number < catalog->bad_number || last->end_before > catalog->bad_lsn)
+		{
+			char		path[MAXPGPATH];
+
+			found.verdict = GL_RECOVERY_CORRUPT;
+			found.bad_lsn = catalog->bad_lsn;
+			if (found.end_lsn == 0)
+				found.end_lsn = found.valid_end = catalog->bad_lsn;
+			found.next_lsn = Max(found.next_lsn,
+								 ((catalog->bad_lsn + gl_shared->ring_size) / gl_shared->segment_size + 2) * gl_shared->segment_size);
+			gl_segment_path(path, catalog->bad_number, catalog->bad_lsn);
+			gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
+						 "Read what is there, restore the file from a backup, or end the log with grouplog.accept_end.",
+						 "the log is corrupt: file \"%s\" has no valid header", path);
+			gl_error_detail(error, "The header has %s; the log before it ends at %X/%X.",
+							gl_header_check_name(catalog->bad_check), LSN_FORMAT_ARGS(found.end_lsn));
+		}
+	}
+	describe(&found, restored);
+
+	if (!open_files(catalog, error))
+		return false;
+
+	if (found.verdict == GL_RECOVERY_CORRUPT)
+	{
+		if (error->sqlstate == 0)
+			set_corrupt(catalog, error);
+		begin_read_only();
+		*state = GL_STATE_CORRUPT;
+	}
+	else
+	{
+		if (atomic_load(&gl_shared->sync_method) != GL_SYNC_OPEN_DATASYNC &&
+			found.verdict != GL_RECOVERY_NEW && found.verdict != GL_RECOVERY_CLEAN &&
+			!rewrite_tail(&catalog->map, found.end_lsn, error))
+			return false;
+		if (!begin_run(found.end_lsn, found.next_lsn, found.last_time, error))
+			return false;
+		*state = GL_STATE_OPEN;
+	}
+	if (catalog->map.count == 0)
+		atomic_store(&gl_shared->oldest_lsn, found.next_lsn);
+
+	if (restored)
+	{
+		if (found.holes > 0)
+			ereport(WARNING,
+					(errmsg("the log was restored from a base backup and has %llu holes below %X/%X",
+							(unsigned long long) found.holes, LSN_FORMAT_ARGS(found.holes_end)),
+					 errdetail("Every record that was durable when the backup began is there.")));
+		control.holes_end = Max(control.holes_end, Max(found.holes_end, found.end_lsn));
+		if (!gl_control_write(&control, error) || !gl_restored_mark_remove(error))
+			return false;
+	}
+	atomic_store(&gl_shared->holes_end, control.holes_end);
+	return true;
+}
+
+void
+gl_log_open(GlError *error)
+{
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "grouplog recovery",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	GlState		state = GL_STATE_UNAVAILABLE;
+
+	gl_error_clear(error);
+	if (!open_log(&state, error))
+		state = GL_STATE_UNAVAILABLE;
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+
+	gl_shared_set_error(&gl_shared->problem, error);
+	atomic_store(&gl_shared->state, (uint32) state);
+	gl_wakeup_broadcast(&gl_shared->durable);
+	gl_wakeup_broadcast(&gl_shared->room);
+}
+
+bool
+gl_log_accept_end(uint64 lsn, GlError *error)
+{
+	GlCatalog  *catalog;
+	TailReader	reader = {.open_index = -1,.fd = -1,.direct = true};
+	GlWalk		walk;
+	GlWalkRecord record;
+	GlWalkStatus status;
+	uint32		buf_size = READ_BUFFER;
+	char	   *memory;
+	uint64		oldest = atomic_load(&gl_shared->oldest_lsn);
+	uint64		at;
+	uint32		index;
+	bool		boundary;
+
+	if (lsn < oldest || lsn > found.valid_end)
+	{
+		gl_error_set(error, ERRCODE_INVALID_PARAMETER_VALUE, 0,
+					 "The log can end at the LSN at which it is corrupt, or at any record's beginning or end.",
+					 "LSN %X/%X is not in the log", LSN_FORMAT_ARGS(lsn));
+		gl_error_detail(error, "The log holds %X/%X to %X/%X.",
+						LSN_FORMAT_ARGS(oldest), LSN_FORMAT_ARGS(found.valid_end));
+		return false;
+	}
+
+	catalog = gl_catalog_read(0, error);
+	if (catalog == NULL)
+		return false;
+	boundary = lsn == found.bad_lsn || lsn == found.valid_end || lsn == found.end_lsn;
+
+	/* A record begins there, or one that begins before ends there. */
+	at = lsn;
+	if (!boundary && gl_map_find(&catalog->map, &at, &index) && at == lsn)
+	{
+		const GlMapEntry *entry = &catalog->map.entries[index];
+
+		reader.map = &catalog->map;
+		memory = palloc_extended(buf_size + GL_BLOCK, MCXT_ALLOC_HUGE);
+		gl_walk_init(&walk, &catalog->map, tail_read, &reader,
+					 (void *) TYPEALIGN(GL_BLOCK, memory), buf_size,
+					 Max(entry->base, entry->first_lsn), found.valid_end);
+		while (!boundary && walk.lsn <= lsn)
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (walk.lsn == lsn)
+			{
+				boundary = true;
+				break;
+			}
+			status = gl_walk_next(&walk, &record);
+			if (status == GL_WALK_BUFFER_TOO_SMALL)
+			{
+				buf_size = TYPEALIGN(GL_BLOCK, walk.buf_needed);
+				pfree(memory);
+				memory = palloc_extended(buf_size + GL_BLOCK, MCXT_ALLOC_HUGE);
+				gl_walk_set_buffer(&walk, (void *) TYPEALIGN(GL_BLOCK, memory), buf_size);
+			}
+			else if (status == GL_WALK_INVALID)
+			{
+				if (gl_walk_resync(&walk, &record) != GL_WALK_RECORD)
+					break;
+				if (record.lsn == lsn)
+					boundary = true;
+			}
+			else if (status != GL_WALK_RECORD)
+				break;
+		}
+		tail_close(&reader);
+	}
+	if (!boundary)
+	{
+		gl_error_set(error, ERRCODE_INVALID_PARAMETER_VALUE, 0,
+					 "grouplog.verify() shows where the log is corrupt.",
+					 "no record begins or ends at LSN %X/%X", LSN_FORMAT_ARGS(lsn));
+		return false;
+	}
+
+	if (!begin_run(lsn, found.next_lsn, found.last_time, error))
+		return false;
+	/* This file is what ends the log there; without it nothing has happened. */
+	if (!gl_files_activate(found.next_lsn, lsn, error))
+	{
+		atomic_fetch_or(&gl_ring()->insert_lsn, GL_SEALED);
+		atomic_store(&gl_shared->end_before, found.valid_end);
+		return false;
+	}
+	ereport(LOG,
+			(errmsg("grouplog: the log was ended at %X/%X by request, and goes on at %X/%X",
+					LSN_FORMAT_ARGS(lsn), LSN_FORMAT_ARGS(found.next_lsn))));
+	gl_error_clear(error);
+	gl_shared_set_error(&gl_shared->problem, error);
+	atomic_store(&gl_shared->state, GL_STATE_OPEN);
+	gl_wakeup_broadcast(&gl_shared->room);
+	return true;
+}

@@ -1,0 +1,609 @@
+/*-------------------------------------------------------------------------
+ *
+ * reader.c
+ *		Bounded reads, up to the durable LSN.
+ *
+ * The map of the files is read once a session and kept until the directory's
+ * generation moves.  The durable LSN is taken before the map: a file takes over
+ * (and the generation moves) before anything in it is acknowledged, so the map
+ * then holds every byte up to that LSN.
+ *
+ * A valid checksum, seeded with log, run and LSN, is all the proof that bytes
+ * need.  An invalid one is corruption only if the file was still the log's when
+ * it was read: the oldest LSN goes up before a file goes.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "reader.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "access/xlog.h"
+#include "compat.h"
+#include "miscadmin.h"
+#include "segment.h"
+#include "shared.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+
+#define FIRST_BUFFER	(4 * GL_BLOCK)	/* enough for LIMIT 1 */
+#define SCAN_BUFFER		(256 * 1024)	/* once it is a scan */
+#define SCAN_AFTER		64				/* records */
+
+/* An open file of the log, closed with its memory context. */
+typedef struct ReadFile
+{
+	const GlLogMap *map;
+	int			fd;
+	int64		index;			/* of fd in the map, -1: none */
+	MemoryContextCallback callback;
+} ReadFile;
+
+struct GlReader
+{
+	MemoryContext context;
+	uint64		stream;
+	uint64		after;
+	GlLogMap	map;
+	GlMapFault	fault;			/* lsn PG_UINT64_MAX: none */
+	ReadFile	file;
+	GlWalk		walk;
+	void	   *buffer;			/* as allocated */
+	uint64		records;
+};
+
+/* This session's map. */
+static GlCatalog *cached = NULL;
+static MemoryContext cached_context = NULL;
+
+static void
+close_file(void *arg)
+{
+	ReadFile   *file = arg;
+
+	if (file->fd < 0)
+		return;
+	close(file->fd);
+	ReleaseExternalFD();
+	file->fd = -1;
+	file->index = -1;
+}
+
+static void
+init_file(ReadFile *file, MemoryContext context, const GlLogMap *map)
+{
+	file->map = map;
+	file->fd = -1;
+	file->index = -1;
+	file->callback.func = close_file;
+	file->callback.arg = file;
+	MemoryContextRegisterResetCallback(context, &file->callback);
+}
+
+static int64_t
+read_file(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t size)
+{
+	ReadFile   *file = arg;
+	ssize_t		got;
+
+	CHECK_FOR_INTERRUPTS();
+	if (file->index != index)
+	{
+		char		path[MAXPGPATH];
+
+		close_file(file);
+		if (!AcquireExternalFD())
+			return -EMFILE;
+		gl_segment_path(path, file->map->entries[index].number, file->map->entries[index].first_lsn);
+		file->fd = gl_open_file(path, O_RDONLY);
+		if (file->fd < 0)
+		{
+			int			os_error = errno;
+
+			ReleaseExternalFD();
+			return -os_error;
+		}
+		file->index = index;
+	}
+	do
+	{
+		got = pread(file->fd, buf, size, offset);
+	} while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
+void
+gl_reader_check_open(void)
+{
+	if (gl_shared == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("grouplog is not loaded"),
+				 errhint("Add grouplog to \"shared_preload_libraries\" and restart the server.")));
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot read the log during recovery"),
+				 errhint("Read on the primary server, or promote this one.")));
+
+	for (;;)
+	{
+		GlError		problem;
+		uint32		seen;
+		int64		gone_us;
+
+		switch ((GlState) atomic_load(&gl_shared->state))
+		{
+			case GL_STATE_OPEN:
+			case GL_STATE_CORRUPT:
+			case GL_STATE_CLOSED:
+				return;
+			case GL_STATE_UNAVAILABLE:
+				gl_shared_get_error(&gl_shared->problem, &problem);
+				gl_error_report(ERROR, &problem);
+				break;
+			case GL_STATE_STARTING:
+				break;
+		}
+		gone_us = atomic_load(&gl_shared->writer_gone_us);
+		if (gone_us != 0 && gl_now_us() - gone_us > INT64CONST(10000000))
+			ereport(ERROR,
+					(errcode(ERRCODE_CANNOT_CONNECT_NOW),
+					 errmsg("the grouplog writer is not running"),
+					 errhint("See the server log; \"max_worker_processes\" may be too low.")));
+		seen = gl_wakeup_prepare(&gl_shared->durable);
+		if (atomic_load(&gl_shared->state) != GL_STATE_STARTING)
+			gl_wakeup_cancel(&gl_shared->durable);
+		else
+			gl_wakeup_sleep(&gl_shared->durable, seen, GL_SLEEP_SLICE_MS,
+							gl_wait_event(GL_WAIT_REQUEST));
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
+ * The files of earlier runs end where recovery found the end; the last of them
+ * does not say so itself until this run has a file.
+ */
+static void
+clip_map(GlCatalog *catalog)
+{
+	uint64		end_before = atomic_load(&gl_shared->end_before);
+	uint64		before_number = atomic_load(&gl_shared->before_number);
+
+	for (uint32 i = 0; i < catalog->map.count; i++)
+	{
+		GlMapEntry *entry = &catalog->map.entries[i];
+
+		if (entry->number <= before_number)
+			entry->end = Min(entry->end, end_before);
+	}
+}
+
+static GlCatalog *
+current_catalog(void)
+{
+	MemoryContext old;
+	MemoryContext context;
+	GlCatalog  *catalog;
+	GlError		error;
+	uint64		generation = atomic_load(&gl_shared->directory_generation);
+
+	if (cached != NULL && cached->generation == generation)
+		return cached;
+
+	context = AllocSetContextCreate(CurrentMemoryContext, "grouplog catalog", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	catalog = gl_catalog_read(0, &error);
+	MemoryContextSwitchTo(old);
+	if (catalog == NULL)
+		gl_error_report(ERROR, &error);
+	clip_map(catalog);
+
+	if (cached_context != NULL)
+		MemoryContextDelete(cached_context);
+	MemoryContextSetParent(context, CacheMemoryContext ? CacheMemoryContext : TopMemoryContext);
+	cached_context = context;
+	cached = catalog;
+	return cached;
+}
+
+bool
+gl_reader_lsn_lost(uint64 lsn)
+{
+	if (lsn < atomic_load(&gl_shared->oldest_lsn))
+		return false;
+	if (lsn >= atomic_load(&gl_shared->end_before) && lsn < atomic_load(&gl_shared->run_start))
+		return true;
+	return gl_map_lost(&current_catalog()->map, lsn);
+}
+
+static void pg_attribute_noreturn()
+raise_removed(uint64 lsn)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("records after LSN %X/%X were removed from the log", LSN_FORMAT_ARGS(lsn)),
+			 errdetail("The oldest record that may be there is at or after %X/%X.",
+					   LSN_FORMAT_ARGS(atomic_load(&gl_shared->oldest_lsn))),
+			 errhint("Read from NULL to begin with the oldest record there is.")));
+}
+
+static void
+describe_file(char *path, const GlLogMap *map, uint64 lsn)
+{
+	uint32		index;
+
+	strlcpy(path, "?", MAXPGPATH);
+	if (gl_map_find(map, &lsn, &index))
+		gl_segment_path(path, map->entries[index].number, map->entries[index].first_lsn);
+}
+
+static void pg_attribute_noreturn()
+raise_corrupt(GlReader *reader, uint64 lsn, const char *why)
+{
+	char		path[MAXPGPATH];
+
+	describe_file(path, &reader->map, lsn);
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("the log is corrupt at LSN %X/%X in file \"%s\"", LSN_FORMAT_ARGS(lsn), path),
+			 errdetail("There is %s.", why),
+			 errhint("Read after LSN %X/%X to pass over it; grouplog.verify() shows the extent.",
+					 LSN_FORMAT_ARGS(lsn))));
+}
+
+static void pg_attribute_noreturn()
+raise_read_error(GlReader *reader, uint64 lsn, int os_error)
+{
+	char		path[MAXPGPATH];
+
+	if (lsn < atomic_load(&gl_shared->oldest_lsn))
+		raise_removed(lsn);
+	describe_file(path, &reader->map, lsn);
+	errno = os_error;
+	ereport(ERROR,
+			(errcode_for_file_access(),
+			 errmsg("could not read file \"%s\" at LSN %X/%X: %m", path, LSN_FORMAT_ARGS(lsn))));
+}
+
+static void
+set_buffer(GlReader *reader, uint32 size, bool first)
+{
+	void	   *aligned;
+
+	if (!first)
+		pfree(reader->buffer);
+	reader->buffer = MemoryContextAllocHuge(reader->context, (Size) size + GL_BLOCK);
+	aligned = (void *) TYPEALIGN(GL_BLOCK, reader->buffer);
+	if (!first)
+		gl_walk_set_buffer(&reader->walk, aligned, size);
+	else
+		gl_walk_init(&reader->walk, &reader->map, read_file, &reader->file, aligned, size, 0, 0);
+}
+
+/* One step, with a larger buffer if the record needs it. */
+static GlWalkStatus
+step(GlReader *reader, bool resync, GlWalkRecord *record)
+{
+	for (;;)
+	{
+		GlWalkStatus status = resync ? gl_walk_resync(&reader->walk, record) :
+			gl_walk_next(&reader->walk, record);
+
+		if (status == GL_WALK_READ_ERROR)
+			raise_read_error(reader, reader->walk.lsn, reader->walk.error);
+		if (status != GL_WALK_BUFFER_TOO_SMALL)
+			return status;
+		set_buffer(reader, TYPEALIGN(SCAN_BUFFER, reader->walk.buf_needed), false);
+	}
+}
+
+/* The last record boundary that is known without reading, at or before lsn. */
+static uint64
+known_boundary(const GlLogMap *map, uint64 lsn)
+{
+	uint64		boundary = 0;
+
+	for (uint32 i = 0; i < map->count; i++)
+	{
+		const GlMapEntry *entry = &map->entries[i];
+
+		if (entry->first_lsn <= lsn && entry->first_lsn < entry->end)
+			boundary = Max(boundary, entry->first_lsn);
+	}
+	return boundary;
+}
+
+/*
+ * Stand on the first record after `after`: right behind it if a record begins
+ * there, else by walking from the nearest known boundary.
+ */
+static void
+seek_after(GlReader *reader, uint64 after)
+{
+	GlWalk	   *walk = &reader->walk;
+	GlWalkRecord record;
+	uint64		at = after;
+	uint32		index;
+
+	if (!gl_map_find(&reader->map, &at, &index))
+	{
+		gl_walk_seek(walk, walk->limit);
+		return;
+	}
+	gl_walk_seek(walk, at);
+	if (at != after)
+		return;					/* in a gap: the next file begins the rest */
+
+	if (after % GL_GRANULE == 0 && after < walk->limit &&
+		step(reader, false, &record) == GL_WALK_RECORD)
+		return;
+
+	gl_walk_seek(walk, known_boundary(&reader->map, after));
+	while (walk->lsn <= after && walk->lsn < walk->limit)
+	{
+		GlWalkStatus status = step(reader, false, &record);
+
+		if (status == GL_WALK_END)
+			return;
+		if (status == GL_WALK_INVALID)
+		{
+			/* Corrupt before the place asked for: look from there on. */
+			gl_walk_seek(walk, after & ~(uint64) (GL_GRANULE - 1));
+			if (step(reader, true, &record) != GL_WALK_RECORD)
+			{
+				gl_walk_seek(walk, walk->limit);
+				return;
+			}
+			gl_walk_seek(walk, record.lsn);
+			return;
+		}
+	}
+}
+
+GlReader *
+gl_reader_begin(MemoryContext context, uint64 stream, uint64 after, bool after_is_null)
+{
+	GlReader   *reader;
+	GlCatalog  *catalog;
+	uint64		durable;
+	uint64		oldest;
+
+	gl_reader_check_open();
+	durable = gl_ring_durable_lsn(gl_ring());
+	if (!after_is_null && after > gl_ring_insert_lsn(gl_ring()))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("LSN %X/%X is past the end of the log", LSN_FORMAT_ARGS(after)),
+				 errdetail("The log ends at %X/%X.", LSN_FORMAT_ARGS(gl_ring_insert_lsn(gl_ring()))),
+				 errhint("Use an LSN that an append or a read has returned.")));
+	catalog = current_catalog();
+
+	/* After the map: a file that goes meanwhile is noticed when it is read. */
+	oldest = atomic_load(&gl_shared->oldest_lsn);
+	if (!after_is_null && after < oldest && catalog->map.count > 0 &&
+		catalog->map.entries[0].number != 1)
+		raise_removed(after);
+
+	reader = MemoryContextAllocZero(context, sizeof(GlReader));
+	reader->context = context;
+	reader->stream = stream;
+	reader->after = after_is_null ? 0 : after;
+	reader->map.count = catalog->map.count;
+	reader->map.entries = MemoryContextAllocHuge(context,
+												 Max(catalog->map.count, 1) * sizeof(GlMapEntry));
+	memcpy(reader->map.entries, catalog->map.entries, catalog->map.count * sizeof(GlMapEntry));
+	reader->fault = catalog->fault;
+	if (catalog->sound)
+		reader->fault.lsn = PG_UINT64_MAX;
+	if (catalog->bad_headers > 0)
+		reader->fault.lsn = Min(reader->fault.lsn, catalog->bad_lsn);
+	init_file(&reader->file, context, &reader->map);
+	set_buffer(reader, FIRST_BUFFER, true);
+	reader->walk.limit = durable;
+
+	if (reader->map.count == 0)
+		gl_walk_seek(&reader->walk, durable);
+	else if (after_is_null || after < reader->map.entries[0].first_lsn)
+		gl_walk_seek(&reader->walk, Max(oldest, reader->map.entries[0].first_lsn));
+	else
+		seek_after(reader, after);
+	return reader;
+}
+
+bool
+gl_reader_next(GlReader *reader, GlWalkRecord *record)
+{
+	uint64		holes_end = atomic_load(&gl_shared->holes_end);
+	bool		resync = false;
+
+	if (reader->records == SCAN_AFTER && reader->walk.buf_size < SCAN_BUFFER)
+		set_buffer(reader, SCAN_BUFFER, false);
+
+	for (;;)
+	{
+		uint64		at = reader->walk.lsn;
+		GlWalkStatus status = step(reader, resync, record);
+
+		resync = false;
+		if (status == GL_WALK_END)
+		{
+			if (reader->fault.lsn < reader->walk.limit && reader->fault.lsn >= at &&
+				reader->fault.lsn > reader->after && reader->fault.lsn >= holes_end &&
+				reader->fault.lsn >= atomic_load(&gl_shared->oldest_lsn))
+				raise_corrupt(reader, reader->fault.lsn, "no valid file where the log goes on");
+			return false;
+		}
+		if (status == GL_WALK_INVALID)
+		{
+			GlRecordCheck check = reader->walk.check;
+
+			at = reader->walk.lsn;
+			if (at < atomic_load(&gl_shared->oldest_lsn))
+				raise_removed(at);
+			if (at >= holes_end)
+				raise_corrupt(reader, at, gl_record_check_name(check));
+			/* A hole that came with a base backup. */
+			resync = true;
+			continue;
+		}
+
+		/* The walk stepped over the place where a file is missing or bad. */
+		if (reader->fault.lsn >= at && reader->fault.lsn <= record->lsn &&
+			reader->fault.lsn > reader->after && reader->fault.lsn >= holes_end)
+		{
+			uint64		lsn = reader->fault.lsn;
+
+			reader->fault.lsn = PG_UINT64_MAX;
+			if (lsn >= atomic_load(&gl_shared->oldest_lsn))
+				raise_corrupt(reader, lsn, "no valid file where the log goes on");
+		}
+		reader->records++;
+		if (record->header->kind == GL_RECORD_DATA && record->header->stream == reader->stream &&
+			record->lsn > reader->after)
+			return true;
+		if (reader->records == SCAN_AFTER && reader->walk.buf_size < SCAN_BUFFER)
+			set_buffer(reader, SCAN_BUFFER, false);
+	}
+}
+
+void
+gl_reader_end(GlReader *reader)
+{
+	close_file(&reader->file);
+}
+
+/* --- reports on the files --- */
+
+static GlSegmentReport *
+report_of(GlSegmentReport *reports, const GlLogMap *map, uint64 lsn)
+{
+	uint32		index;
+
+	if (!gl_map_find(map, &lsn, &index))
+		return map->count > 0 ? &reports[map->count - 1] : NULL;
+	return &reports[index];
+}
+
+static void
+mark_bad(GlSegmentReport *report, uint64 lsn, const char *why)
+{
+	if (report == NULL || !report->ok)
+		return;
+	report->ok = false;
+	report->bad_lsn = lsn;
+	strlcpy(report->reason, why, sizeof(report->reason));
+}
+
+/* Read and check every record; fills in records, ok, bad_lsn and reason. */
+static void
+check_files(GlSegmentReport *reports, GlCatalog *catalog, uint64 durable)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "grouplog verify",
+												  ALLOCSET_DEFAULT_SIZES);
+	GlReader	reader = {.context = context};
+	GlWalk	   *walk = &reader.walk;
+	uint64		holes_end = atomic_load(&gl_shared->holes_end);
+	bool		resync = false;
+
+	reader.map = catalog->map;
+	init_file(&reader.file, context, &reader.map);
+	set_buffer(&reader, SCAN_BUFFER, true);
+	walk->limit = durable;
+	gl_walk_seek(walk, catalog->map.entries[0].first_lsn);
+	if (!catalog->sound && catalog->fault.lsn >= holes_end)
+		mark_bad(report_of(reports, &catalog->map, catalog->fault.lsn), catalog->fault.lsn,
+				 gl_map_problem_name(catalog->fault.problem));
+
+	for (;;)
+	{
+		GlWalkRecord record;
+		uint64		at = walk->lsn;
+		GlWalkStatus status = resync ? gl_walk_resync(walk, &record) : gl_walk_next(walk, &record);
+
+		resync = false;
+		CHECK_FOR_INTERRUPTS();
+		switch (status)
+		{
+			case GL_WALK_RECORD:
+				if (record.header->kind == GL_RECORD_DATA)
+					reports[record.index].records++;
+				break;
+			case GL_WALK_BUFFER_TOO_SMALL:
+				set_buffer(&reader, TYPEALIGN(SCAN_BUFFER, walk->buf_needed), false);
+				break;
+			case GL_WALK_INVALID:
+				at = walk->lsn;
+				if (at >= atomic_load(&gl_shared->oldest_lsn) && at >= holes_end)
+					mark_bad(report_of(reports, &catalog->map, at), at, gl_record_check_name(walk->check));
+				resync = true;
+				break;
+			case GL_WALK_READ_ERROR:
+				{
+					uint32		index;
+
+					/* The rest of this file cannot be had; go on with the next. */
+					at = Max(at, walk->lsn);
+					if (!gl_map_find(&catalog->map, &at, &index))
+					{
+						MemoryContextDelete(context);
+						return;
+					}
+					if (at >= atomic_load(&gl_shared->oldest_lsn))
+						mark_bad(&reports[index], at, strerror(walk->error));
+					gl_walk_seek(walk, catalog->map.entries[index].end);
+					gl_walk_forget(walk);
+				}
+				break;
+			case GL_WALK_END:
+				MemoryContextDelete(context);
+				return;
+		}
+	}
+}
+
+GlSegmentReport *
+gl_segment_reports(bool check, int *count)
+{
+	GlCatalog  *catalog;
+	GlSegmentReport *reports;
+	uint64		durable;
+	uint64		current;
+	int			n = 0;
+
+	gl_reader_check_open();
+	durable = gl_ring_durable_lsn(gl_ring());
+	catalog = current_catalog();
+	current = atomic_load(&gl_shared->segment_number);
+
+	reports = palloc0((catalog->map.count + 1) * sizeof(GlSegmentReport));
+	for (uint32 i = 0; i < catalog->map.count; i++)
+	{
+		const GlMapEntry *entry = &catalog->map.entries[i];
+		GlSegmentReport *report = &reports[n++];
+
+		report->number = entry->number;
+		report->first_lsn = entry->first_lsn;
+		report->end_lsn = entry->number == current ? Min(entry->end, durable) : entry->end;
+		report->file_bytes = entry->file_size;
+		report->created = catalog->created[i];
+		report->current = entry->number == current;
+		report->ok = true;
+	}
+	if (check && n > 0)
+		check_files(reports, catalog, durable);
+	if (catalog->bad_headers > 0)
+	{
+		GlSegmentReport *report = &reports[n++];
+
+		report->number = catalog->bad_number;
+		report->first_lsn = report->end_lsn = catalog->bad_lsn;
+		report->ok = true;
+		mark_bad(report, catalog->bad_lsn, gl_header_check_name(catalog->bad_check));
+	}
+	*count = n;
+	return reports;
+}

@@ -1,0 +1,68 @@
+/*-------------------------------------------------------------------------
+ *
+ * reader.h
+ *		Bounded reads, up to the durable LSN.
+ *
+ * A reader walks the files by itself, in chunks, with a walk of its own; it
+ * takes no lock.  Files may be removed under it: it looks at the oldest LSN
+ * again after each read, before it believes what it read or calls it corrupt.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GROUPLOG_READER_H
+#define GROUPLOG_READER_H
+
+#include "postgres.h"
+
+#include "walk.h"
+
+typedef struct GlReader GlReader;
+
+/*
+ * Read the records of a stream with an LSN above `after`.  after_is_null: from
+ * the oldest record there is.  Errors: an LSN past the end; one whose
+ * successors were removed; a log that is not open.  Everything is allocated in
+ * context, and given back with it (files too).
+ */
+extern GlReader *gl_reader_begin(MemoryContext context, uint64 stream,
+								 uint64 after, bool after_is_null);
+
+/*
+ * The next record of the stream, or false at the end (the durable LSN when the
+ * reader began).  What record points to is valid until the next call.  Raises
+ * an error at a corrupt record (data_corrupted, naming LSN and file).
+ */
+extern bool gl_reader_next(GlReader *reader, GlWalkRecord *record);
+
+extern void gl_reader_end(GlReader *reader);
+
+/*
+ * Raises an error unless the log can be read; waits for one that is starting.
+ */
+extern void gl_reader_check_open(void);
+
+/* An LSN below this run's first: did a crash take what may have been there? */
+extern bool gl_reader_lsn_lost(uint64 lsn);
+
+/* One file of the log, for grouplog.segments and verify(). */
+typedef struct GlSegmentReport
+{
+	uint32		number;
+	uint64		first_lsn;
+	uint64		end_lsn;		/* where its authority ends; of the newest, the durable LSN */
+	uint64		file_bytes;
+	int64		created;		/* TimestampTz */
+	bool		current;		/* being written */
+	uint64		records;		/* verify: data records of every stream */
+	bool		ok;				/* verify */
+	uint64		bad_lsn;		/* verify: 0 if ok */
+	char		reason[160];	/* verify: "" if ok */
+} GlSegmentReport;
+
+/*
+ * All files in order, palloc'd; *count says how many.  check: read and check
+ * every byte (checks for interrupts as it goes).
+ */
+extern GlSegmentReport *gl_segment_reports(bool check, int *count);
+
+#endif							/* GROUPLOG_READER_H */

@@ -1,0 +1,742 @@
+/*-------------------------------------------------------------------------
+ *
+ * writer.c
+ *		The background worker that writes and syncs.
+ *
+ * One loop: take in finished I/O, acknowledge, do what was asked, work ahead on
+ * spares, scan what was published, ask the policy, start a group or sleep.  It
+ * never waits inside a sync: while I/O is in flight it handles interrupts,
+ * reloads and requests (with io_method = sync the kernel call itself is the
+ * wait).
+ *
+ * Sleeping: the writer announces until when it means to sleep (sleep_until_us,
+ * join_target), then looks once more at what was published, then sleeps; an
+ * appender publishes first, then looks at the announcement.  Each has a full
+ * barrier in between, so one of them sees the other.
+ *
+ * SIGTERM comes for two reasons.  At shutdown everything published is made
+ * durable, and the log ends with a close record.  Otherwise (somebody has used
+ * pg_terminate_backend) the writer just goes: it is started again within a
+ * second, finds the ring as it left it, and carries on in a continuation file.
+ * What tells the two apart is the status line in postmaster.pid.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "writer.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "append.h"
+#include "compat.h"
+#include "config.h"
+#include "files.h"
+#include "flush.h"
+#include "io_wait.h"
+#include "miscadmin.h"
+#include "open.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "shared.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/procsignal.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/pidfile.h"
+#include "utils/timestamp.h"
+
+#define POLL_MIN_US			INT64CONST(50)
+#define POLL_MAX_US			INT64CONST(10000)
+#define SPACE_CHECK_US		INT64CONST(1000000)
+#define REOPEN_US			INT64CONST(5000000)
+#define BACKOFF_MIN_US		INT64CONST(1000000)
+#define BACKOFF_MAX_US		INT64CONST(30000000)
+#define CLOSE_PATIENCE_US	INT64CONST(60000000)
+
+static volatile sig_atomic_t terminate_requested = false;
+
+/* After a failed write: retries, and when the next one is due. */
+static bool retrying = false;	/* the write in flight is the first retry */
+static int64 retry_at_us = 0;	/* refused: not before */
+static int64 backoff_us = BACKOFF_MIN_US;
+
+static bool fsync_changed = false;	/* the setting; the files still have to follow */
+static int64 space_checked_us = 0;
+static int64 reopen_at_us = 0;
+static GlError open_error;		/* as last reported */
+
+/* Claimed but not published: how long the next look waits. */
+static int64 poll_us = POLL_MIN_US;
+
+static void
+handle_sigterm(SIGNAL_ARGS)
+{
+	int			save_errno = errno;
+
+	terminate_requested = true;
+	SetLatch(MyLatch);
+	errno = save_errno;
+}
+
+void
+gl_writer_register(void)
+{
+	BackgroundWorker worker;
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = 1;
+	strlcpy(worker.bgw_library_name, "grouplog", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "grouplog_writer_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, "grouplog writer", sizeof(worker.bgw_name));
+	strlcpy(worker.bgw_type, "grouplog writer", sizeof(worker.bgw_type));
+	RegisterBackgroundWorker(&worker);
+}
+
+/* Is the server going down, or was only this process asked to end? */
+static bool
+server_is_stopping(void)
+{
+	char		line[MAXPGPATH];
+	FILE	   *file = AllocateFile("postmaster.pid", "r");
+	bool		stopping = false;
+
+	if (file == NULL)
+		return true;
+	for (int i = 1; fgets(line, sizeof(line), file) != NULL; i++)
+	{
+		if (i == LOCK_FILE_LINE_PM_STATUS)
+			stopping = strncmp(line, PM_STATUS_STOPPING, strlen(PM_STATUS_STOPPING)) == 0;
+	}
+	FreeFile(file);
+	return stopping;
+}
+
+static void
+wake_everybody(void)
+{
+	gl_wakeup_broadcast(&gl_shared->durable);
+	gl_wakeup_broadcast(&gl_shared->room);
+	gl_wakeup_broadcast(&gl_shared->answered);
+}
+
+static void
+writer_gone(int code, Datum arg)
+{
+	atomic_store(&gl_shared->writer_latch, NULL);
+	atomic_store(&gl_shared->writer_pid, 0);
+	atomic_store(&gl_shared->writer_gone_us, gl_now_us());
+	atomic_store(&gl_shared->sleep_until_us, 0);
+	gl_io_wait_close();
+	gl_flush_release_token();
+	wake_everybody();
+}
+
+static void
+note_error(const GlError *error)
+{
+	gl_shared_set_error(&gl_shared->last_error, error);
+}
+
+/* --- failures of the device --- */
+
+/* Nobody knows what became of the pending records: say so, refuse new ones. */
+static void
+give_up(const GlError *error)
+{
+	GlError		told = *error;
+
+	note_error(error);
+	if (atomic_load(&gl_shared->refusal) != GL_REFUSE_DEVICE)
+	{
+		strlcpy(told.hint, "Appends are refused until a write succeeds; grouplog tries again by itself.",
+				sizeof(told.hint));
+		gl_error_report(LOG, &told);
+		gl_shared_set_error(&gl_shared->problem, &told);
+		atomic_store(&gl_shared->refusal, GL_REFUSE_DEVICE);
+	}
+	retrying = false;
+	atomic_store(&gl_shared->failed_lsn, gl_ring_insert_lsn(gl_ring()));
+	retry_at_us = gl_now_us() + backoff_us;
+	backoff_us = Min(backoff_us * 2, BACKOFF_MAX_US);
+	wake_everybody();
+}
+
+/* A group came through after a failure. */
+static void
+device_works(void)
+{
+	retrying = false;
+	backoff_us = BACKOFF_MIN_US;
+	retry_at_us = 0;
+	if (atomic_load(&gl_shared->refusal) == GL_REFUSE_DEVICE)
+	{
+		atomic_store(&gl_shared->refusal, GL_REFUSE_NOTHING);
+		ereport(LOG, (errmsg("grouplog can write again")));
+		gl_wakeup_broadcast(&gl_shared->room);
+	}
+}
+
+/*
+ * Have an open file that holds the durable LSN: the next one after a full one,
+ * or one that continues in the middle.
+ */
+static bool
+have_file(GlError *error)
+{
+	uint64		durable = gl_ring_durable_lsn(gl_ring());
+	bool		first = atomic_load(&gl_shared->segment_number) == 0;
+	bool		continuation;
+
+	if (gl_current.fd >= 0 && durable < gl_current.full_end)
+		return true;
+
+	continuation = !first && durable % gl_shared->segment_size != 0;
+	atomic_store(&gl_shared->need_segment, 0);
+	if (!gl_files_activate(durable, first ? atomic_load(&gl_shared->end_before) : durable, error))
+		return false;
+	if (continuation)
+		gl_stat_add(&gl_shared->stats.continuations, 1);
+	return true;
+}
+
+static void
+write_failed(GlError *error)
+{
+	/* The bytes are still in the ring; the file is not to be trusted again. */
+	gl_files_abandon();
+	note_error(error);
+	if (retrying || atomic_load(&gl_shared->refusal) == GL_REFUSE_DEVICE)
+	{
+		give_up(error);
+		return;
+	}
+	gl_error_report(LOG, error);
+	ereport(LOG,
+			(errmsg("grouplog leaves the file and writes the unacknowledged records, from LSN %X/%X on, to another",
+					LSN_FORMAT_ARGS(gl_ring_durable_lsn(gl_ring())))));
+	retrying = true;
+}
+
+/* --- what sessions ask for --- */
+
+static void
+handle_request(void)
+{
+	GlRequest  *request = &gl_shared->request;
+	GlRequestKind kind;
+	uint64		lsn;
+	uint64		result = 0;
+	GlError		error;
+	GlState		state = (GlState) atomic_load(&gl_shared->state);
+
+	SpinLockAcquire(&request->mutex);
+	if (request->state != GL_REQUEST_POSTED)
+	{
+		SpinLockRelease(&request->mutex);
+		return;
+	}
+	request->state = GL_REQUEST_TAKEN;
+	kind = request->kind;
+	lsn = request->lsn;
+	SpinLockRelease(&request->mutex);
+
+	gl_error_clear(&error);
+	switch (kind)
+	{
+		case GL_REQUEST_TRUNCATE:
+			if (lsn > gl_ring_durable_lsn(gl_ring()))
+				gl_error_set(&error, ERRCODE_INVALID_PARAMETER_VALUE, 0,
+							 "The LSN must not be beyond the last durable record.",
+							 "LSN %X/%X is past the end of the log", LSN_FORMAT_ARGS(lsn));
+			else if (gl_files_truncate(lsn, &result, &error))
+				ereport(LOG,
+						(errmsg("grouplog removed %llu bytes before LSN %X/%X by request",
+								(unsigned long long) result, LSN_FORMAT_ARGS(lsn))));
+			break;
+		case GL_REQUEST_ACCEPT_END:
+			if (state != GL_STATE_CORRUPT)
+				gl_error_set(&error, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, 0,
+							 "Only a log that was found corrupt needs this.",
+							 "the log is not corrupt");
+			else if (gl_log_accept_end(lsn, &error))
+				gl_flush_start();
+			break;
+	}
+
+	SpinLockAcquire(&request->mutex);
+	request->result = result;
+	request->error = error;
+	request->state = request->abandoned ? GL_REQUEST_FREE : GL_REQUEST_DONE;
+	SpinLockRelease(&request->mutex);
+	gl_wakeup_broadcast(&gl_shared->answered);
+}
+
+static bool
+request_posted(void)
+{
+	GlRequest  *request = &gl_shared->request;
+	bool		posted;
+
+	SpinLockAcquire(&request->mutex);
+	posted = request->state == GL_REQUEST_POSTED;
+	SpinLockRelease(&request->mutex);
+	return posted;
+}
+
+/* --- settings and space --- */
+
+/* With nothing in flight. */
+static void
+fsync_setting_changed(void)
+{
+	GlError		error;
+
+	fsync_changed = false;
+	if (!gl_files_reopen(&error))
+	{
+		/* A continuation file takes over; the old one is never synced again. */
+		gl_error_report(LOG, &error);
+		note_error(&error);
+		gl_files_abandon();
+		return;
+	}
+	if (enableFsync)
+		atomic_store(&gl_shared->fsync_on, 1);
+}
+
+static void
+check_free_space(int64 now_us)
+{
+	uint64		free_bytes;
+	uint64		reserve = (uint64) gl_min_free_space * 1024 * 1024;
+	uint32		refusal = atomic_load(&gl_shared->refusal);
+	GlError		error;
+
+	space_checked_us = now_us;
+	if (refusal == GL_REFUSE_DEVICE || !gl_directory_free_bytes(&free_bytes, &error))
+		return;
+	if (free_bytes < reserve)
+	{
+		gl_error_set(&error, ERRCODE_DISK_FULL, 0,
+					 "Free disk space, remove old records with grouplog.truncate, or lower \"grouplog.min_free_space\".",
+					 "the file system of log directory \"%s\" is nearly full", gl_directory);
+		gl_error_detail(&error, "%llu MB are free, and \"grouplog.min_free_space\" keeps %d MB.",
+						(unsigned long long) (free_bytes >> 20), gl_min_free_space);
+		gl_shared_set_error(&gl_shared->problem, &error);
+		if (refusal != GL_REFUSE_FREE_SPACE)
+		{
+			atomic_store(&gl_shared->refusal, GL_REFUSE_FREE_SPACE);
+			gl_error_report(LOG, &error);
+			gl_wakeup_broadcast(&gl_shared->room);
+		}
+	}
+	else if (refusal == GL_REFUSE_FREE_SPACE)
+	{
+		atomic_store(&gl_shared->refusal, GL_REFUSE_NOTHING);
+		ereport(LOG, (errmsg("grouplog accepts appends again: there is free space")));
+		gl_wakeup_broadcast(&gl_shared->room);
+	}
+}
+
+static void
+policy_config(GlPolicyConfig *config)
+{
+	config->sync_period_us = (int64) gl_sync_period * 1000;
+	config->adaptive_window_us = (int64) (gl_group_window * 1000);
+	config->flush_bytes = Min((uint64) gl_group_bytes * 1024, gl_shared->ring_size / 4);
+}
+
+static void
+handle_signals(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		bool		fsync_before = enableFsync;
+
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+		if (enableFsync != fsync_before)
+			fsync_changed = true;
+
+		/*
+		 * Off: appenders stop proving anything before the durable LSN stops
+		 * meaning anything.  On: the other way round, see
+		 * fsync_setting_changed.
+		 */
+		if (!enableFsync)
+			atomic_store(&gl_shared->fsync_on, 0);
+		space_checked_us = 0;
+	}
+}
+
+/* --- shutdown --- */
+
+/*
+ * Make everything claimed so far durable.  Sessions that hold a claim publish
+ * before they look at their own interrupts.
+ */
+static bool
+drain(int64 deadline_us)
+{
+	GlRing	   *ring = gl_ring();
+	GlError		error;
+
+	for (;;)
+	{
+		int64		now_us = gl_now_us();
+
+		CHECK_FOR_INTERRUPTS();
+		gl_io_reap(gl_io_engine());
+		switch (gl_flush_poll(now_us, &error))
+		{
+			case GL_FLUSH_IN_FLIGHT:
+				gl_io_wait_sleep(now_us + GL_SLEEP_SLICE_MS * 1000, gl_wait_event(GL_WAIT_WRITER_IO));
+				break;
+			case GL_FLUSH_FAILED:
+				write_failed(&error);
+				if (!retrying)
+					return false;
+				break;
+			case GL_FLUSH_ACKNOWLEDGED:
+				device_works();
+				break;
+			case GL_FLUSH_IDLE:
+				gl_flush_scan(now_us);
+				if (gl_flush_pending()->bytes > 0)
+				{
+					if (!have_file(&error))
+					{
+						give_up(&error);
+						return false;
+					}
+					gl_flush_begin(GL_FLUSH_REQUEST, now_us);
+				}
+				else if (gl_ring_durable_lsn(ring) == gl_ring_insert_lsn(ring))
+					return true;
+				else
+					gl_io_wait_sleep(now_us + 1000, gl_wait_event(GL_WAIT_WRITER_MAIN));
+				break;
+		}
+		if (now_us > deadline_us)
+			return false;
+	}
+}
+
+/* Seal the log with a close record, in a group of its own. */
+static bool
+seal(int64 deadline_us)
+{
+	GlRing	   *ring = gl_ring();
+	GlSeed		seed = gl_shared_seed();
+
+	for (;;)
+	{
+		GlRecordHeader header = {0};
+		GlClaim		claim;
+		uint64		position;
+		GlError		error;
+
+		if (!drain(deadline_us))
+			return false;
+
+		/* A run that never had a file has nothing to close. */
+		if (atomic_load(&gl_shared->segment_number) == 0)
+		{
+			atomic_fetch_or(&ring->insert_lsn, GL_SEALED);
+			return true;
+		}
+
+		if (!have_file(&error))
+			return false;
+		position = gl_ring_durable_lsn(ring);
+		if (gl_ring_try_claim(ring, position, GL_RECORD_HEADER_SIZE, GetCurrentTimestamp(),
+							  true, &claim) != GL_CLAIM_OK)
+			continue;
+
+		header.length = GL_RECORD_HEADER_SIZE;
+		header.time = claim.time;
+		header.kind = GL_RECORD_CLOSE;
+		header.undurable = enableFsync ?
+			gl_undurable_distance(claim.lsn, claim.durable_lsn) : GL_UNDURABLE_UNKNOWN;
+		gl_record_seal(&header, &seed, claim.lsn, gl_record_payload_crc(NULL, 0));
+		gl_ring_write(ring, claim.lsn, &header, sizeof(header));
+		gl_ring_publish(ring, claim.lsn, gl_hint(GL_SYNC_BATCH, false, gl_now_us()));
+		return drain(deadline_us);
+	}
+}
+
+static void
+close_log(void)
+{
+	bool		closed;
+
+	if (atomic_load(&gl_shared->state) != GL_STATE_OPEN)
+	{
+		wake_everybody();
+		return;
+	}
+	closed = seal(gl_now_us() + CLOSE_PATIENCE_US);
+	if (!closed)
+	{
+		atomic_fetch_or(&gl_ring()->insert_lsn, GL_SEALED);
+		ereport(LOG, (errmsg("grouplog could not make the last records durable before shutdown")));
+	}
+	atomic_store(&gl_shared->state, GL_STATE_CLOSED);
+	gl_files_close();
+	wake_everybody();
+	ereport(LOG,
+			(errmsg("grouplog closed at LSN %X/%X", LSN_FORMAT_ARGS(gl_ring_durable_lsn(gl_ring())))));
+}
+
+/* --- the loop --- */
+
+/* One look at everything while the log is open. */
+static void
+work(void)
+{
+	GlRing	   *ring = gl_ring();
+	GlPolicyConfig config;
+	GlDecision	decision;
+	GlError		error;
+	int64		now_us = gl_now_us();
+	int64		until_us;
+	int64		pause_us;
+	bool		changed;
+	const GlPending *pending = gl_flush_pending();
+	uint64		urgent;
+	GlFlushStatus status;
+
+	gl_io_reap(gl_io_engine());
+	status = gl_flush_poll(now_us, &error);
+	if (status == GL_FLUSH_FAILED)
+		write_failed(&error);
+	else if (status == GL_FLUSH_ACKNOWLEDGED)
+		device_works();
+
+	handle_request();
+
+	if (now_us - space_checked_us > SPACE_CHECK_US)
+		check_free_space(now_us);
+	changed = gl_spares_step(now_us, &pause_us);
+	gl_files_set_limit();
+	if (changed)
+		gl_wakeup_broadcast(&gl_shared->room);
+
+	if (gl_flush_scan(now_us))
+		poll_us = POLL_MIN_US;
+
+	if (status == GL_FLUSH_IN_FLIGHT)
+	{
+		/* Awake in the sense of sleep_until_us: nobody need set the latch. */
+		gl_io_wait_sleep(Min(pause_us, now_us + SPACE_CHECK_US), gl_wait_event(GL_WAIT_WRITER_IO));
+		return;
+	}
+
+	if (fsync_changed)
+		fsync_setting_changed();
+
+	until_us = pause_us;
+	memset(&decision, 0, sizeof(decision));
+	decision.wake_us = GL_NEVER;
+	decision.join_target = 1;
+	urgent = atomic_load(&gl_shared->urgent_lsn);
+
+	if (atomic_load(&gl_shared->refusal) == GL_REFUSE_DEVICE && now_us < retry_at_us)
+		decision.wake_us = retry_at_us;
+	else if (pending->bytes > 0)
+	{
+		policy_config(&config);
+		decision = gl_policy_decide(gl_flush_policy(), &config, pending,
+									urgent > gl_ring_durable_lsn(ring) || retrying ||
+									atomic_load(&gl_shared->refusal) == GL_REFUSE_DEVICE,
+									now_us);
+		if (decision.sync)
+		{
+			if (!have_file(&error))
+			{
+				give_up(&error);
+				return;
+			}
+			gl_flush_begin(decision.reason, now_us);
+			return;
+		}
+	}
+	else if (gl_current.fd < 0 && atomic_load(&gl_shared->need_segment) &&
+			 atomic_load(&gl_shared->refusal) != GL_REFUSE_DEVICE)
+	{
+		/* The first append of this run, or room that only a new file gives. */
+		if (!have_file(&error))
+		{
+			note_error(&error);
+			retry_at_us = now_us + BACKOFF_MIN_US;
+			until_us = Min(until_us, retry_at_us);
+		}
+		else
+			return;
+	}
+
+	/* Sleep, unless something comes in the meantime. */
+	until_us = Min(until_us, decision.wake_us);
+	if (gl_flush_unpublished())
+	{
+		until_us = Min(until_us, now_us + poll_us);
+		poll_us = Min(poll_us * 2, POLL_MAX_US);
+	}
+	if (gl_ring_insert_lsn(ring) != gl_ring_durable_lsn(ring) || atomic_load(&gl_shared->refusal) != 0)
+		until_us = Min(until_us, now_us + SPACE_CHECK_US);
+
+	if (pending->adaptive == 0)
+		decision.join_target = pending->waiters + 1;
+	atomic_store(&gl_shared->join_target, decision.join_target == 0 ? PG_UINT64_MAX :
+				 gl_flush_waiters_cut() + decision.join_target);
+	atomic_store(&gl_shared->sleep_until_us, until_us);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!gl_flush_scan(now_us) &&
+		atomic_load(&gl_shared->urgent_lsn) == urgent &&
+		!(gl_current.fd < 0 && atomic_load(&gl_shared->need_segment)) &&
+		!request_posted())
+		gl_io_wait_sleep(until_us, gl_wait_event(GL_WAIT_WRITER_MAIN));
+	atomic_store(&gl_shared->sleep_until_us, 0);
+}
+
+/* The log is not open: try again, answer, wait. */
+static void
+idle(void)
+{
+	GlState		state = (GlState) atomic_load(&gl_shared->state);
+	int64		now_us = gl_now_us();
+
+	handle_request();
+	if ((state == GL_STATE_STARTING || state == GL_STATE_UNAVAILABLE) && now_us >= reopen_at_us)
+	{
+		GlError		error;
+
+		gl_log_open(&error);
+		reopen_at_us = gl_now_us() + REOPEN_US;
+		state = (GlState) atomic_load(&gl_shared->state);
+		if (error.sqlstate != 0)
+		{
+			note_error(&error);
+			/* Once for each reason, not once for each try. */
+			if (strcmp(error.message, open_error.message) != 0)
+				gl_error_report(WARNING, &error);
+			open_error = error;
+		}
+		if (state == GL_STATE_OPEN)
+		{
+			gl_error_clear(&open_error);
+			gl_flush_start();
+		}
+		return;
+	}
+	gl_io_wait_sleep(state == GL_STATE_STARTING || state == GL_STATE_UNAVAILABLE ?
+					 reopen_at_us : GL_NEVER,
+					 gl_wait_event(GL_WAIT_WRITER_MAIN));
+}
+
+/* A predecessor in this server run left an open log: carry on with its ring. */
+static bool
+resume(GlError *error)
+{
+	GlControl	control;
+	bool		exists;
+	GlCatalog  *catalog;
+
+	if (!gl_directory_open(&control, &exists, error))
+		return false;
+	if (!exists)
+	{
+		gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0, NULL,
+					 "the control file of log directory \"%s\" is gone", gl_directory);
+		return false;
+	}
+	catalog = gl_catalog_read(gl_spare_bytes(), error);
+	if (catalog == NULL)
+		return false;
+	gl_files_start(catalog, &control);
+	if (!gl_files_probe(error) || !gl_spares_start(error))
+		return false;
+	gl_flush_start();
+	ereport(LOG,
+			(errmsg("grouplog writer carries on at LSN %X/%X", LSN_FORMAT_ARGS(gl_ring_durable_lsn(gl_ring())))));
+	return true;
+}
+
+static void
+open_io(void)
+{
+	GlIoMethod	got;
+	char		reason[sizeof(gl_shared->io_reason)] = "";
+
+	gl_io_wait_open((GlIoMethod) gl_io_method, &got, reason, sizeof(reason));
+	atomic_store(&gl_shared->io_method, (uint32) got);
+	gl_shared_set_text(gl_shared->io_reason, reason, sizeof(gl_shared->io_reason));
+	if ((int) got != gl_io_method)
+		ereport(LOG,
+				(errmsg("grouplog uses I/O method \"sync\" in place of \"io_uring\": %s", reason),
+				 errhint("Allow io_uring to the server's processes, or set \"grouplog.io_method\" to \"sync\".")));
+}
+
+void
+grouplog_writer_main(Datum arg)
+{
+	pqsignal(SIGTERM, handle_sigterm);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+
+	MemoryContextSwitchTo(AllocSetContextCreate(TopMemoryContext, "grouplog writer",
+												ALLOCSET_DEFAULT_SIZES));
+	before_shmem_exit(writer_gone, (Datum) 0);
+	while (!gl_flush_take_token())
+	{
+		/* Its holder is gone or going. */
+		CHECK_FOR_INTERRUPTS();
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 100,
+						 gl_wait_event(GL_WAIT_WRITER_MAIN));
+		ResetLatch(MyLatch);
+	}
+	open_io();
+	gl_segment_fsync = gl_io_fsync;
+	atomic_store(&gl_shared->fsync_on, enableFsync ? 1 : 0);
+	atomic_store(&gl_shared->writer_pid, MyProcPid);
+	atomic_store(&gl_shared->writer_latch, MyLatch);
+	atomic_store(&gl_shared->writer_gone_us, 0);
+
+	if (atomic_load(&gl_shared->state) == GL_STATE_OPEN)
+	{
+		GlError		error;
+
+		if (!resume(&error))
+		{
+			note_error(&error);
+			gl_error_report(LOG, &error);
+			proc_exit(1);
+		}
+	}
+
+	for (;;)
+	{
+		MemoryContextReset(CurrentMemoryContext);
+		handle_signals();
+		if (terminate_requested)
+		{
+			if (!server_is_stopping())
+			{
+				ereport(LOG, (errmsg("grouplog writer ends by request; another one carries on")));
+				proc_exit(1);
+			}
+			close_log();
+			proc_exit(0);
+		}
+		if (atomic_load(&gl_shared->state) == GL_STATE_OPEN)
+			work();
+		else
+			idle();
+	}
+}
