@@ -26,6 +26,36 @@ SELECT * FROM error_of('SELECT grouplog.wait_durable(''0/1'', ''-1 ms'')');
 SELECT * FROM error_of('SELECT grouplog.wait_durable(''0/1'', ''1 day -25 hours'')');
 SELECT * FROM error_of('SELECT grouplog.wait_durable(''0/1'', ''170000000 years'')');
 
+-- False, not an error, when the time is up: at least once in a hundred tries the
+-- record is not durable at once.
+\x off
+SELECT bool_or(NOT grouplog.wait_durable(grouplog.append_async('hurry'), '0')) AS timed_out
+FROM generate_series(1, 100);
+
+-- A wait that is cancelled says where the record is; it is not undone.
+SELECT grouplog.append('cancelled') AS cancelled \gset
+SET grouplog.group_window = '10s';
+SET statement_timeout = '100ms';
+\set SHOW_CONTEXT never
+SELECT grouplog.append('wait for me', 'group');
+\set SHOW_CONTEXT errors
+DO $$
+DECLARE
+  context text;
+BEGIN
+  PERFORM grouplog.append('and me', 'group');
+EXCEPTION WHEN query_canceled THEN
+  GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT;
+  RAISE NOTICE '%', split_part(masked(context), E'\n', 1);
+END
+$$;
+RESET statement_timeout;
+RESET grouplog.group_window;
+SELECT grouplog.flush() IS NOT NULL AS flushed;
+SELECT payload FROM grouplog.read_text(:'cancelled');
+SELECT grouplog.append('begin') AS start \gset
+\x on
+
 -- Too large: the limit is a quarter of the ring, header included.
 SELECT * FROM error_of('SELECT grouplog.append(repeat(''x'', 65536))');
 SELECT * FROM error_of('SELECT grouplog.append(repeat(''x'', 65505))');

@@ -23,6 +23,12 @@ FROM generate_series(51, 100) AS i;
 SELECT grouplog.append('new') AS new \gset
 SELECT count(*) >= 3 AS files, bool_and(ok) AS ok FROM grouplog.verify();
 
+-- Files are numbered in order, and each begins where the one before it ends.
+SELECT bool_and(next_number = number + 1) AS numbers, bool_and(next_lsn = end_lsn) AS adjacent
+FROM (SELECT number, end_lsn, lead(number) OVER w AS next_number, lead(first_lsn) OVER w AS next_lsn
+  FROM grouplog.segments WINDOW w AS (ORDER BY number)) AS s
+WHERE next_number IS NOT NULL;
+
 -- Nothing ends at or before the beginning.
 SELECT grouplog.truncate('0/0'), grouplog.truncate('0/1');
 
@@ -53,7 +59,7 @@ SELECT grouplog.wait_durable(:'old');
 
 -- The file that is being written stays.
 SELECT grouplog.truncate(:'new') IS NOT NULL AS truncated;
-SELECT payload FROM grouplog.read_text(:'middle') WHERE payload = 'new';
+SELECT payload FROM grouplog.read_text() WHERE payload = 'new';
 SELECT count(*) >= 1 AS files FROM grouplog.segments;
 SELECT grouplog.append('after') AS after \gset
 SELECT payload FROM grouplog.read_text(:'new');
@@ -61,7 +67,6 @@ SELECT payload FROM grouplog.read_text(:'new');
 -- Counted; and reset.
 SELECT segments_created > 0 AS created, segments_removed + segments_recycled >= :expected AS given_back
 FROM grouplog.stat;
-SELECT pg_sleep(0.01);
 SELECT stats_reset AS before FROM grouplog.stat \gset
 SELECT grouplog.stat_reset();
 SELECT appends, segments_created, stats_reset > :'before' AS reset FROM grouplog.stat;

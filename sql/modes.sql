@@ -32,7 +32,8 @@ SET grouplog.sync_mode = 'never';
 RESET grouplog.sync_mode;
 
 -- One append in each mode.  All but periodic wait until the record is durable.
-SELECT grouplog.append('batch', 'batch') < durable_lsn AS durable FROM grouplog.status;
+SELECT grouplog.append('batch', 'batch') AS lsn \gset
+SELECT durable_lsn > :'lsn' AS durable FROM grouplog.status;
 SELECT grouplog.append('group', 'group') AS lsn \gset
 SELECT durable_lsn > :'lsn' AS durable FROM grouplog.status;
 SELECT grouplog.append('adaptive', 'adaptive') AS lsn \gset
@@ -43,11 +44,15 @@ SELECT grouplog.append('periodic', 'periodic') AS lsn \gset
 SELECT grouplog.wait_durable(:'lsn');
 SELECT payload FROM grouplog.read_text(:'start');
 
--- Short windows are kept: a hundred groups of 200 microseconds take far less
--- than the second that a hundred default windows take.
+-- Windows: ten records of a lone session wait ten windows, short or long.
+SET grouplog.group_window = '50ms';
+SELECT clock_timestamp() AS before \gset
+SELECT count(grouplog.append('long', 'group')) FROM generate_series(1, 10);
+SELECT clock_timestamp() - :'before' >= '500ms' AS waited;
 SET grouplog.group_window = '200us';
-SHOW grouplog.group_window;
-SELECT count(grouplog.append('tick', 'group')) FROM generate_series(1, 10);
+SELECT clock_timestamp() AS before \gset
+SELECT count(grouplog.append('short', 'group')) FROM generate_series(1, 10);
+SELECT clock_timestamp() - :'before' < '500ms' AS quick;
 RESET grouplog.group_window;
 
 -- Counted by mode.

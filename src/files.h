@@ -97,6 +97,9 @@ extern bool gl_spares_take(uint32 *number);
  */
 extern bool gl_spares_step(int64 now_us, int64 *pause_us);
 
+/* Something has changed: do not wait with the next try. */
+extern void gl_spares_retry(void);
+
 /* Make one now, handling interrupts meanwhile. */
 extern bool gl_spares_make_one(GlError *error);
 

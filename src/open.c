@@ -262,6 +262,11 @@ describe(const GlRecoveryResult *result, bool restored)
 	char		text[256];
 	int			used;
 
+	if (result->verdict == GL_RECOVERY_NEW)
+	{
+		gl_shared_set_text(gl_shared->recovery, "new log", sizeof(gl_shared->recovery));
+		return;
+	}
 	used = snprintf(text, sizeof(text), "%s at %X/%X, %llu records checked",
 					gl_recovery_verdict_name(result->verdict),
 					LSN_FORMAT_ARGS(result->end_lsn),
@@ -273,8 +278,7 @@ describe(const GlRecoveryResult *result, bool restored)
 		snprintf(text + used, sizeof(text) - used, ", restored from a backup with %llu holes below %X/%X",
 				 (unsigned long long) result->holes, LSN_FORMAT_ARGS(result->holes_end));
 	gl_shared_set_text(gl_shared->recovery, text, sizeof(gl_shared->recovery));
-	if (result->verdict != GL_RECOVERY_NEW)
-		ereport(LOG, (errmsg("grouplog recovery: %s", text)));
+	ereport(LOG, (errmsg("grouplog recovery: %s", text)));
 }
 
 static void

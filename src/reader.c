@@ -329,7 +329,7 @@ seek_after(GlReader *reader, uint64 after)
 	uint64		at = after;
 	uint32		index;
 
-	if (!gl_map_find(&reader->map, &at, &index))
+	if (after >= walk->limit || !gl_map_find(&reader->map, &at, &index))
 	{
 		gl_walk_seek(walk, walk->limit);
 		return;

@@ -164,6 +164,26 @@ segment_begin(const GlLogMap *map, uint32_t index, uint64_t *lsn)
 	return index;
 }
 
+/*
+ * Where does the log end if nothing was written at lsn, where the file at index
+ * begins?  There, unless the run begins there: perhaps with another file, which
+ * this one continued at once because its first write failed.
+ */
+static uint64_t
+end_before_run(const GlLogMap *map, uint32_t index, uint64_t lsn)
+{
+	const GlMapEntry *entry = &map->entries[index];
+
+	while (!entry->starts_run && index > 0 && !gl_map_is_live(entry - 1))
+	{
+		index--;
+		entry--;
+	}
+	if (entry->starts_run && entry->first_lsn == lsn)
+		return entry->end_before;
+	return lsn;
+}
+
 /* Does a valid record beyond X show that X was durable? */
 static bool
 proves_durable(const GlWalkRecord *record, uint64_t x, uint64_t ring_size)
@@ -329,8 +349,7 @@ run_strict(Scan *scan, uint32_t newest_index, const GlMapFault *fault, uint64_t 
 	{
 		uint32_t	before = first_index;
 
-		if (map->entries[first_index].starts_run)
-			result->end_lsn = map->entries[first_index].end_before;
+		result->end_lsn = end_before_run(map, first_index, x);
 		if (live_before(map, &before))
 		{
 			scan->bytes_total += map->entries[before].segment_size;

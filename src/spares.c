@@ -284,6 +284,12 @@ fill_advance(bool *finished, GlError *error)
 	return true;
 }
 
+void
+gl_spares_retry(void)
+{
+	retry_us = 0;
+}
+
 /* How far the second spare may be filled: twice as far as the log has come. */
 static uint64
 fill_allowance(void)

@@ -69,7 +69,7 @@ gl_require_loaded(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("grouplog is not loaded"),
-				 errhint("Add grouplog to shared_preload_libraries and restart the server.")));
+				 errhint("Add grouplog to \"shared_preload_libraries\" and restart the server.")));
 }
 
 static void
@@ -425,7 +425,7 @@ grouplog_set_sync_mode(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("unknown scope \"%s\"", scope),
 				 errdetail("Scopes are transaction and session."),
-				 errhint("For more than a session use ALTER SYSTEM SET grouplog.sync_mode = '%s', "
+				 errhint("For more than a session, use ALTER SYSTEM SET grouplog.sync_mode = '%s', "
 						 "ALTER DATABASE ... SET or ALTER ROLE ... SET.",
 						 gl_sync_mode_name(mode))));
 

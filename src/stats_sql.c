@@ -367,12 +367,13 @@ put_error(Row *row, const GlError *shared_error)
 		put_text(row, psprintf("%s: %s", error.message, error.detail));
 }
 
+/* size: of the array in shared memory */
 static void
-put_shared_text(Row *row, const char *shared_text)
+put_shared_text(Row *row, const char *shared_text, Size size)
 {
-	char		copy[256];
+	char	   *copy = palloc(size);
 
-	gl_shared_get_text(shared_text, copy, sizeof(copy));
+	gl_shared_get_text(shared_text, copy, size);
 	put_text(row, copy);
 }
 
@@ -412,11 +413,11 @@ grouplog_get_status(PG_FUNCTION_ARGS)
 
 	put_text(&row, !opened ? "" :
 			 atomic_load(&gl_shared->io_method) == GL_IO_URING ? "io_uring" : "sync");
-	put_shared_text(&row, gl_shared->io_reason);
+	put_shared_text(&row, gl_shared->io_reason, sizeof(gl_shared->io_reason));
 	put_text(&row, !opened ? "" :
 			 atomic_load(&gl_shared->sync_method) == GL_SYNC_OPEN_DATASYNC ?
 			 "open_datasync" : "fdatasync");
-	put_shared_text(&row, gl_shared->sync_reason);
+	put_shared_text(&row, gl_shared->sync_reason, sizeof(gl_shared->sync_reason));
 	put(&row, BoolGetDatum(atomic_load(&gl_shared->fsync_on) != 0), !opened);
 
 	put_text(&row, is_absolute_path(gl_directory) ? gl_directory :
@@ -425,7 +426,7 @@ grouplog_get_status(PG_FUNCTION_ARGS)
 	put_int(&row, (int64) gl_shared->ring_size);
 	put_int(&row, (int64) gl_shared->segment_size);
 
-	put_shared_text(&row, gl_shared->recovery);
+	put_shared_text(&row, gl_shared->recovery, sizeof(gl_shared->recovery));
 	put_lsn(&row, atomic_load(&gl_shared->holes_end));
 	put_error(&row, &gl_shared->last_error);
 

@@ -50,6 +50,8 @@
  */
 #include "sync_policy.h"
 
+#include <assert.h>
+
 /* A new sample's weight in all smoothed values is one in so many. */
 #define SMOOTHING		16
 
@@ -264,7 +266,7 @@ decide_adaptive(GlPolicy *policy, const GlPolicyConfig *config,
 				const GlPending *pending, int64_t now_us)
 {
 	GlDecision	decision = {.wake_us = GL_NEVER};
-	int64_t		patience_us = min_time(policy->sync_us / 2, config->adaptive_window_us);
+	int64_t		patience_us = min_time((int64_t) (policy->sync_us / 2), config->adaptive_window_us);
 	int64_t		join_us;
 	int64_t		silence_us;
 	int64_t		deadline_us;
@@ -284,11 +286,11 @@ decide_adaptive(GlPolicy *policy, const GlPolicyConfig *config,
 	}
 
 	join_us = max_time(policy->wait_start_us, pending->joined_us);
-	silence_us = (int64_t) ((double) policy->sync_us *
-							(policy->expected - pending->waiters) / policy->expected);
+	silence_us = (int64_t) (policy->sync_us * (policy->expected - pending->waiters) /
+							policy->expected);
 	if (pending->waiters > policy->wait_before)
 		silence_us = min_time(silence_us, SILENCE * (join_us - policy->wait_start_us));
-	silence_us = max_time(silence_us, policy->sync_us / SHORT_SILENCE);
+	silence_us = max_time(silence_us, (int64_t) (policy->sync_us / SHORT_SILENCE));
 	deadline_us = min_time(policy->wait_start_us + patience_us, join_us + silence_us);
 
 	if (deadline_us <= now_us)
@@ -339,15 +341,19 @@ gl_policy_decide(GlPolicy *policy, const GlPolicyConfig *config,
 		if (decision.sync)
 			return decision;
 	}
-	else if (policy->expected > pending->waiters + 1 &&
-			 now_us < policy->done_us + policy->sync_us / MISSED_BY)
+	else if (policy->expected > pending->waiters + 1)
 	{
 		/*
 		 * Those just released will be back in a moment: the first of them need
 		 * not wake the writer.
 		 */
-		decision.wake_us = policy->done_us + policy->sync_us / MISSED_BY;
-		decision.join_target = policy->expected;
+		int64_t		look_us = policy->done_us + (int64_t) (policy->sync_us / MISSED_BY);
+
+		if (now_us < look_us)
+		{
+			decision.wake_us = look_us;
+			decision.join_target = policy->expected;
+		}
 	}
 
 	decision.wake_us = min_time(decision.wake_us, min_time(pending->window_us, period_us));
@@ -357,6 +363,9 @@ gl_policy_decide(GlPolicy *policy, const GlPolicyConfig *config,
 void
 gl_policy_cut(GlPolicy *policy, const GlPending *pending, int64_t now_us)
 {
+	/* Between two cuts pending only grows. */
+	assert(!policy->waiting || pending->waiters >= policy->wait_before);
+
 	/* Before the first sync there is nothing to measure a wait by. */
 	policy->waited = policy->waiting && policy->sync_us > 0;
 	policy->waiting = false;
@@ -369,7 +378,7 @@ gl_policy_cut(GlPolicy *policy, const GlPending *pending, int64_t now_us)
 		GlPolicyLesson *lesson = &policy->lessons[policy->crowd ? CROWD : QUIET];
 
 		policy->waited_probing = policy->probing;
-		policy->waited_syncs = (double) wait_us / (double) policy->sync_us;
+		policy->waited_syncs = (double) wait_us / policy->sync_us;
 		policy->waited_before = policy->wait_before;
 		policy->waited_joined = pending->waiters - policy->wait_before;
 
@@ -386,14 +395,15 @@ gl_policy_cut(GlPolicy *policy, const GlPending *pending, int64_t now_us)
 void
 gl_policy_done(GlPolicy *policy, int64_t now_us)
 {
-	int64_t		took_us = max_time(now_us - policy->cut_us, 1);
+	double		took_us = now_us > policy->cut_us ? (double) (now_us - policy->cut_us) : 1.0;
 
 	if (policy->sync_us == 0)
 		policy->sync_us = took_us;
 	else
 	{
-		took_us = min_time(took_us, policy->sync_us * SYNC_CLAMP);
-		policy->sync_us = max_time(policy->sync_us + (took_us - policy->sync_us) / SMOOTHING, 1);
+		if (took_us > policy->sync_us * SYNC_CLAMP)
+			took_us = policy->sync_us * SYNC_CLAMP;
+		smooth(&policy->sync_us, took_us, SMOOTHING);
 	}
 	policy->done_us = now_us;
 	policy->fresh = true;

@@ -93,7 +93,7 @@ typedef struct GlPolicyLesson
  */
 typedef struct GlPolicy
 {
-	int64_t		sync_us;		/* smoothed time of one group's write and sync */
+	double		sync_us;		/* smoothed time of one group's write and sync; 0: none yet */
 
 	/* The last group that was synced. */
 	int64_t		cut_us;			/* when it was cut */

@@ -253,9 +253,12 @@ handle_request(void)
 							 "The LSN must not be beyond the last durable record.",
 							 "LSN %X/%X is past the end of the log", LSN_FORMAT_ARGS(lsn));
 			else if (gl_files_truncate(lsn, &result, &error))
+			{
+				gl_spares_retry();
 				ereport(LOG,
 						(errmsg("grouplog removed %llu bytes before LSN %X/%X by request",
 								(unsigned long long) result, LSN_FORMAT_ARGS(lsn))));
+			}
 			break;
 		case GL_REQUEST_ACCEPT_END:
 			if (state != GL_STATE_CORRUPT)
@@ -371,6 +374,7 @@ handle_signals(void)
 		if (!enableFsync)
 			atomic_store(&gl_shared->fsync_on, 0);
 		space_checked_us = 0;
+		gl_spares_retry();
 	}
 }
 
@@ -686,6 +690,7 @@ void
 grouplog_writer_main(Datum arg)
 {
 	pqsignal(SIGTERM, handle_sigterm);
+	pqsignal(SIGINT, SIG_IGN);	/* there is no statement to cancel */
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);

@@ -574,6 +574,35 @@ test_runs_without_a_record(void **state)
 	assert_int_equal(result.records, 1);
 }
 
+/* A run whose first write failed, and the next one too. */
+static void
+test_run_continued_before_its_first_record(void **state)
+{
+	uint64_t	end;
+
+	(void) state;
+	mem_start(&log_, MB, 0);
+	append_many(100, 1000);
+	end = log_.lsn;
+	mem_start(&log_, 2 * MB, end);
+	mem_continue(&log_, 2 * MB);
+	recover();
+	assert_end(GL_RECOVERY_UNCLEAN, end, 3 * MB);
+	assert_int_equal(result.last_lsn, end - 1056);
+	mem_continue(&log_, 2 * MB);
+	recover();
+	assert_end(GL_RECOVERY_UNCLEAN, end, 3 * MB);
+	mem_append(&log_, 100, 0);
+	recover();
+	assert_end(GL_RECOVERY_UNCLEAN, 2 * MB + 160, 3 * MB);
+
+	/* but a file that continues a run with records ends where it begins */
+	mem_continue(&log_, log_.lsn);
+	mem_continue(&log_, log_.lsn);
+	recover();
+	assert_end(GL_RECOVERY_UNCLEAN, 2 * MB + 160, 3 * MB);
+}
+
 /* The first record of a run is lost, but not the second. */
 static void
 test_lost_first_record(void **state)
@@ -922,6 +951,7 @@ main(void)
 		TEST(test_continuation),
 		TEST(test_continuations_and_a_missing_start),
 		TEST(test_runs_without_a_record),
+		TEST(test_run_continued_before_its_first_record),
 		TEST(test_lost_first_record),
 		TEST(test_map_faults),
 		TEST(test_lowest_fault_wins),

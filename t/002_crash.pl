@@ -1,0 +1,134 @@
+# The whole server is killed with -9 under load, in each mode, again and again.
+
+use strict;
+use warnings FATAL => 'all';
+
+use GrouplogTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+my $lag_limit = 0.6;
+my $node = new_node('crash',
+	conf => {
+		'grouplog.sync_period'    => '300ms',
+		'grouplog.sync_lag_limit' => '600ms'
+	});
+my $ledger = new_ledger();
+my $lost_lsn;
+
+# Periodic mode: what is lost is a suffix, and not older than the lag limit.
+sub suffix_only
+{
+	my ($lost, $last) = @_;
+
+	return '' unless @$lost;
+	$lost_lsn = $lost->[-1]{lsn};
+	return 'lost ' . lsn_text($lost->[0]{lsn}) . ', but ' . lsn_text($last) . ' is there'
+	  if $lost->[0]{lsn} < $last;
+
+	my ($first, $newest) = (sort { $a <=> $b } map { $_->{time} } @$lost)[ 0, -1 ];
+
+	# one second for a machine that is short of CPU
+	return sprintf('lost records of the last %.3f seconds', $newest - $first)
+	  if $newest - $first > $lag_limit + 1;
+	return '';
+}
+
+foreach my $mode (qw(batch group adaptive periodic))
+{
+	my %lossy = $mode eq 'periodic' ? (lossy => \&suffix_only) : ();
+
+	foreach my $round (1 .. 3)
+	{
+		my $load = start_load($node, $ledger, clients => 6, mode => $mode,
+			options => '-c grouplog.group_window=3ms');
+
+		wait_for_acks($load, 200 + 300 * $round);
+		sleep rand 0.2;
+		kill_server($node);
+		my $acked = finish_load($load);
+		cmp_ok($acked, '>', 0, "H2 $mode, round $round: records were acknowledged before the kill");
+		$node->start;
+		check_ledger($node, $ledger, "H2 $mode, round $round", %lossy);
+	}
+}
+
+# All modes at once share groups; those who waited lose nothing.
+{
+	my @loads = map { start_load($node, $ledger, clients => 2, mode => $_) } qw(batch group adaptive);
+
+	wait_for_acks($_, 300) foreach @loads;
+	kill_server($node);
+	finish_load($_) foreach @loads;
+	$node->start;
+	check_ledger($node, $ledger, 'H2 mixed modes');
+}
+
+# Lost LSNs are known as lost.
+{
+	my $lsn = '';
+
+	foreach (1 .. 10)
+	{
+		$lsn = $node->safe_psql('postgres', q(SELECT grouplog.append('lost-1:', 'periodic')));
+		kill_server($node);
+		$node->start;
+		last if $node->safe_psql('postgres', "SELECT count(*) FROM grouplog.read() WHERE lsn = '$lsn'") == 0;
+		BAIL_OUT('periodic records always survive') if $_ == 10;
+	}
+	my ($state, $message) = sql_error($node, "SELECT grouplog.wait_durable('$lsn')");
+	is($state, '22000', 'H2 wait_durable on an LSN lost in the crash is an error');
+	like($message, qr/\Q$lsn\E was lost in a crash/, '... that says so');
+
+	# also once the log has gone on, and after one more start
+	append_some($node, $ledger, 'H2 appends go on after the loss');
+	($state, $message) = sql_error($node, "SELECT grouplog.wait_durable('$lsn')");
+	is($state, '22000', '... still when later records exist');
+	$node->restart;
+	($state, $message) = sql_error($node, "SELECT grouplog.wait_durable('$lsn')");
+	is($state, '22000', '... and after the next start');
+
+	my $end = status($node, 'insert_lsn');
+	($state, $message) = sql_error($node, "SELECT grouplog.wait_durable('$end')");
+	is($state, '22023', '... and an LSN that was never handed out is another error');
+}
+if ($lost_lsn)
+{
+	my ($state) = sql_error($node, sprintf "SELECT grouplog.wait_durable('%s')", lsn_text($lost_lsn));
+	is($state, '22000', 'H2 wait_durable on an acknowledged periodic record that was lost');
+}
+
+# Restarts without an append, and with one record each, of whatever kind.
+{
+	my $files = segment_files($node);
+	my $before = status($node, 'run_start_lsn');
+
+	foreach (1 .. 3)
+	{
+		kill_server($node);
+		$node->start;
+	}
+	is(scalar segment_files($node), $files, 'H2 starts without a record make no file');
+	check_ledger($node, $ledger, 'H2 repeated starts');
+	foreach my $round (1 .. 4)
+	{
+		append_some($node, $ledger, "H2 one record before stop $round", clients => 1, records => 1);
+		$round % 2 ? kill_server($node) : $node->stop('immediate');
+		$node->start;
+	}
+	check_ledger($node, $ledger, 'H2 short runs');
+	cmp_ok(lsn_number(status($node, 'run_start_lsn')), '>', lsn_number($before), 'H2 LSNs only grow');
+
+	my $bytes = 0;
+	$bytes += $_->{bytes} foreach grep { $_->{bytes} < 1024 * 1024 } segment_files($node);
+	cmp_ok($bytes, '<', 40 * 1024 * 1024, 'H2 files that were left behind are cut');
+}
+
+# verify() agrees.
+is($node->safe_psql('postgres', 'SELECT count(*) FROM grouplog.verify() WHERE NOT ok'),
+	0, 'H2 verify finds nothing wrong');
+
+$node->stop;
+done_testing();
