@@ -31,6 +31,19 @@ SELECT count(*), bool_and(payload = n || repeat('.', 1000)) AS as_appended, max(
 FROM (SELECT lsn, payload, row_number() OVER (ORDER BY lsn) AS n
   FROM grouplog.read_text(:'large')) AS r;
 
+-- A batch that ends in the file after the one it began in is not left waiting
+-- until grouplog.sync_period is over.
+SELECT grouplog.flush() IS NOT NULL AS flushed;
+SELECT flushes_period AS before FROM grouplog.stat \gset
+DO $$
+BEGIN
+  FOR i IN 1..20 LOOP
+    PERFORM grouplog.append_batch_text(array_agg(repeat('.', 1000))) FROM generate_series(1, 1200);
+  END LOOP;
+END
+$$;
+SELECT flushes_period - :before AS waited_for_the_period FROM grouplog.stat;
+
 -- Refused before anything is appended.
 SELECT grouplog.append('refused') AS refused \gset
 \x on

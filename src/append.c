@@ -8,161 +8,20 @@
  * claim and publish interrupts are held and nothing can raise an error, so a
  * cancelled or terminated session never leaves a hole.
  *
- * Waits sleep in slices of at most 100 ms and look at interrupts, the
- * postmaster and the writer in between.
  *
  *-------------------------------------------------------------------------
  */
 #include "append.h"
 
-#include "access/parallel.h"
-#include "access/xact.h"
-#include "access/xlog.h"
 #include "compat.h"
 #include "config.h"
+#include "durable.h"
+#include "gate.h"
 #include "miscadmin.h"
-#include "reader.h"
 #include "shared.h"
 #include "storage/ipc.h"
-#include "storage/pmsignal.h"
 #include "stream.h"
 #include "utils/timestamp.h"
-
-/* No writer for so long: none will come by itself. */
-#define WRITER_PATIENCE_US	INT64CONST(10000000)
-
-/* What an error during a wait must say. */
-typedef struct WaitContext
-{
-	uint64		lsn;
-} WaitContext;
-
-static void
-wait_error_context(void *arg)
-{
-	WaitContext *context = arg;
-
-	errcontext("waiting for the record at LSN %X/%X, which is in the log and may still become durable",
-			   LSN_FORMAT_ARGS(context->lsn));
-}
-
-void
-gl_append_check_allowed(void)
-{
-	if (gl_shared == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("grouplog is not loaded"),
-				 errhint("Add grouplog to \"shared_preload_libraries\" and restart the server.")));
-	if (RecoveryInProgress())
-		ereport(ERROR,
-				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
-				 errmsg("cannot append to the log during recovery"),
-				 errhint("Append on the primary server, or promote this one.")));
-	if (XactReadOnly)
-		ereport(ERROR,
-				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
-				 errmsg("cannot append to the log in a read-only transaction")));
-	if (IsInParallelMode())
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-				 errmsg("cannot append to the log during a parallel operation")));
-}
-
-/* A writer that is gone for good must not leave us asleep for ever. */
-static void
-check_writer(void)
-{
-	int64		gone_us = atomic_load(&gl_shared->writer_gone_us);
-
-	if (gone_us != 0 && gl_now_us() - gone_us > WRITER_PATIENCE_US)
-		ereport(ERROR,
-				(errcode(ERRCODE_CANNOT_CONNECT_NOW),
-				 errmsg("the grouplog writer is not running"),
-				 errhint("See the server log; \"max_worker_processes\" may be too low.")));
-	if (!PostmasterIsAlive())
-		proc_exit(1);
-}
-
-/* Raise the error that the writer has left for us. */
-static void
-raise_problem(int fallback_sqlstate, const char *fallback)
-{
-	GlError		problem;
-
-	gl_shared_get_error(&gl_shared->problem, &problem);
-	gl_stat_add(&gl_shared->stats.refused, 1);
-	if (problem.sqlstate == 0)
-		ereport(ERROR, (errcode(fallback_sqlstate), errmsg("%s", fallback)));
-	gl_error_report(ERROR, &problem);
-}
-
-static void pg_attribute_noreturn()
-raise_closed(void)
-{
-	gl_stat_add(&gl_shared->stats.refused, 1);
-	ereport(ERROR,
-			(errcode(ERRCODE_CANNOT_CONNECT_NOW),
-			 errmsg("the log is closed, the server is shutting down")));
-}
-
-/* The slow part of check_open. */
-static void
-wait_until_open(void)
-{
-	for (;;)
-	{
-		uint32		seen = gl_wakeup_prepare(&gl_shared->durable);
-		GlState		state = (GlState) atomic_load(&gl_shared->state);
-
-		if (state != GL_STATE_STARTING)
-		{
-			gl_wakeup_cancel(&gl_shared->durable);
-			break;
-		}
-		gl_wakeup_sleep(&gl_shared->durable, seen, GL_SLEEP_SLICE_MS,
-						gl_wait_event(GL_WAIT_REQUEST));
-		CHECK_FOR_INTERRUPTS();
-		check_writer();
-	}
-}
-
-/* Is the log open for appends?  A log that is just starting is waited for. */
-static void
-check_open(void)
-{
-	for (;;)
-	{
-		switch ((GlState) atomic_load_explicit(&gl_shared->state, memory_order_acquire))
-		{
-			case GL_STATE_OPEN:
-				switch ((GlRefusal) atomic_load_explicit(&gl_shared->refusal, memory_order_relaxed))
-				{
-					case GL_REFUSE_FREE_SPACE:
-						raise_problem(ERRCODE_DISK_FULL, "the log has no space");
-						break;
-					case GL_REFUSE_DEVICE:
-						raise_problem(ERRCODE_IO_ERROR, "the log cannot be written");
-						break;
-					default:
-						break;
-				}
-				return;
-			case GL_STATE_STARTING:
-				wait_until_open();
-				break;
-			case GL_STATE_CORRUPT:
-				raise_problem(ERRCODE_DATA_CORRUPTED, "the log is corrupt");
-				break;
-			case GL_STATE_UNAVAILABLE:
-				raise_problem(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the log is not available");
-				break;
-			case GL_STATE_CLOSED:
-				raise_closed();
-				break;
-		}
-	}
-}
 
 /* --- room --- */
 
@@ -183,24 +42,6 @@ sleep_for_room(uint32 seen, GlClaimStatus why)
 	gl_shared_urge(gl_ring_insert_lsn(gl_ring()));
 	gl_wakeup_sleep(&gl_shared->room, seen, GL_SLEEP_SLICE_MS,
 					gl_wait_event(GL_WAIT_APPEND_ROOM));
-}
-
-/* No file, and none to be had: an error before anything is claimed. */
-static void
-check_segment_refusal(void)
-{
-	switch ((GlRefusal) atomic_load(&gl_shared->refusal))
-	{
-		case GL_REFUSE_NO_SPACE:
-			raise_problem(ERRCODE_DISK_FULL, "the log has no space");
-			break;
-		case GL_REFUSE_MAX_SIZE:
-			raise_problem(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the log has reached its limit");
-			break;
-		default:
-			check_open();
-			break;
-	}
 }
 
 static GlClaimStatus
@@ -243,7 +84,7 @@ claim_in_turn(uint64 ticket, uint64 span, GlClaim *claim)
 		GlClaimStatus status = GL_CLAIM_NO_ROOM;
 		uint32		seen;
 
-		check_open();
+		gl_gate_check_open();
 		seen = gl_wakeup_prepare(&gl_shared->room);
 		if (gl_ring_queue_first(ring, ticket))
 		{
@@ -260,17 +101,17 @@ claim_in_turn(uint64 ticket, uint64 span, GlClaim *claim)
 		if (status == GL_CLAIM_SEALED)
 		{
 			gl_wakeup_cancel(&gl_shared->room);
-			raise_closed();
+			gl_gate_raise_closed();
 		}
 		if (status == GL_CLAIM_NO_SEGMENT)
 		{
 			gl_wakeup_cancel(&gl_shared->room);
-			check_segment_refusal();
+			gl_gate_check_files();
 			seen = gl_wakeup_prepare(&gl_shared->room);
 		}
 		sleep_for_room(seen, status);
 		CHECK_FOR_INTERRUPTS();
-		check_writer();
+		gl_gate_check_writer();
 	}
 }
 
@@ -306,7 +147,7 @@ claim_room(uint64 span, GlClaim *claim)
 	{
 		pg_usleep(1000);
 		CHECK_FOR_INTERRUPTS();
-		check_writer();
+		gl_gate_check_writer();
 	}
 	PG_ENSURE_ERROR_CLEANUP(leave_queue, UInt64GetDatum(ticket));
 	{
@@ -336,7 +177,7 @@ wait_for_lag(void)
 			gl_stat_add(&gl_shared->stats.lag_waits, 1);
 		counted = true;
 
-		check_open();
+		gl_gate_check_open();
 		seen = gl_wakeup_prepare(&gl_shared->durable);
 		now_us = gl_now_us();
 		oldest_us = gl_ring_oldest_us(ring, now_us);
@@ -349,79 +190,8 @@ wait_for_lag(void)
 		gl_wakeup_sleep(&gl_shared->durable, seen, GL_SLEEP_SLICE_MS,
 						gl_wait_event(GL_WAIT_APPEND_DURABLE));
 		CHECK_FOR_INTERRUPTS();
-		check_writer();
+		gl_gate_check_writer();
 	}
-}
-
-/* --- the wait for durability --- */
-
-static void pg_attribute_noreturn()
-raise_unknown(uint64 lsn)
-{
-	GlError		problem;
-
-	gl_stat_add(&gl_shared->stats.outcome_unknown, 1);
-	gl_shared_get_error(&gl_shared->last_error, &problem);
-	ereport(ERROR,
-			(errcode(problem.sqlstate != 0 && problem.sqlstate != ERRCODE_INTERNAL_ERROR ?
-					 problem.sqlstate : ERRCODE_IO_ERROR),
-			 errmsg("the outcome of the record at LSN %X/%X is unknown", LSN_FORMAT_ARGS(lsn)),
-			 problem.message[0] ? errdetail_internal("%s", problem.message) : 0,
-			 errhint("The record is in the log's memory and may still become durable; ask with grouplog.wait_durable.")));
-}
-
-/* Until the record at lsn is durable, or deadline_us; false then. */
-static bool
-wait_for(uint64 lsn, int64 deadline_us)
-{
-	GlRing	   *ring = gl_ring();
-	WaitContext context = {.lsn = lsn};
-	ErrorContextCallback callback = {
-		.previous = error_context_stack,
-		.callback = wait_error_context,
-		.arg = &context
-	};
-	bool		durable = true;
-
-	error_context_stack = &callback;
-	for (;;)
-	{
-		uint32		seen = gl_wakeup_prepare(&gl_shared->durable);
-		long		slice = GL_SLEEP_SLICE_MS;
-
-		if (gl_ring_durable_lsn(ring) > lsn)
-		{
-			gl_wakeup_cancel(&gl_shared->durable);
-			break;
-		}
-		if (lsn < atomic_load(&gl_shared->failed_lsn) ||
-			atomic_load(&gl_shared->state) == GL_STATE_CLOSED)
-		{
-			gl_wakeup_cancel(&gl_shared->durable);
-			/* The order matters: durable first, failed after it. */
-			if (gl_ring_durable_lsn(ring) > lsn)
-				break;
-			error_context_stack = callback.previous;
-			raise_unknown(lsn);
-		}
-		if (deadline_us != GL_NEVER)
-		{
-			int64		rest = deadline_us - gl_now_us();
-
-			if (rest <= 0)
-			{
-				gl_wakeup_cancel(&gl_shared->durable);
-				durable = false;
-				break;
-			}
-			slice = Min(slice, (long) (rest / 1000) + 1);
-		}
-		gl_wakeup_sleep(&gl_shared->durable, seen, slice, gl_wait_event(GL_WAIT_APPEND_DURABLE));
-		CHECK_FOR_INTERRUPTS();
-		check_writer();
-	}
-	error_context_stack = callback.previous;
-	return durable;
 }
 
 /* --- one record --- */
@@ -523,7 +293,7 @@ gl_append(const GlPayload *payloads, int64 count, uint8 flags, GlSyncMode mode, 
 	ErrorContextCallback callback;
 	uint64		bytes = 0;
 
-	gl_append_check_allowed();
+	gl_gate_check_allowed();
 	stream = gl_stream_id();
 	ring = gl_ring();
 	limit = gl_ring_max_span(ring) - GL_RECORD_HEADER_SIZE;
@@ -537,7 +307,7 @@ gl_append(const GlPayload *payloads, int64 count, uint8 flags, GlSyncMode mode, 
 							   (unsigned long long) limit),
 					 errhint("Raise \"grouplog.buffers\" and restart the server.")));
 	}
-	check_open();
+	gl_gate_check_open();
 
 	callback.previous = error_context_stack;
 	callback.callback = batch_error_context;
@@ -568,7 +338,7 @@ gl_append(const GlPayload *payloads, int64 count, uint8 flags, GlSyncMode mode, 
 		int64		start_ns = gl_now_ns();
 		int64		wait_ns;
 
-		wait_for(context.last_lsn, GL_NEVER);
+		gl_wait_until(context.last_lsn, GL_NEVER);
 		wait_ns = gl_now_ns() - start_ns;
 		gl_stat_add(&stat->waits, 1);
 		gl_stat_add(&stat->wait_time_ns, wait_ns);
@@ -578,128 +348,3 @@ gl_append(const GlPayload *payloads, int64 count, uint8 flags, GlSyncMode mode, 
 	return context.last_lsn;
 }
 
-bool
-gl_wait_durable(uint64 lsn, int64 timeout_us)
-{
-	GlRing	   *ring = gl_ring();
-	GlState		state;
-	uint64		run_start;
-
-	gl_reader_check_open();
-	state = (GlState) atomic_load(&gl_shared->state);
-	run_start = atomic_load(&gl_shared->run_start);
-
-	if (lsn == 0 || lsn >= gl_ring_insert_lsn(ring))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("LSN %X/%X was never handed out", LSN_FORMAT_ARGS(lsn)),
-				 errhint("Use the LSN that an append has returned.")));
-	if (lsn < run_start || state == GL_STATE_CORRUPT)
-	{
-		if (gl_reader_lsn_lost(lsn))
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_EXCEPTION),
-					 errmsg("the record at LSN %X/%X was lost in a crash", LSN_FORMAT_ARGS(lsn)),
-					 errdetail("It was in memory, not on stable storage, when the server went down.")));
-		return true;
-	}
-
-	if (gl_ring_durable_lsn(ring) > lsn)
-		return true;
-	gl_shared_urge(lsn + 1);
-	return wait_for(lsn, timeout_us < 0 ? GL_NEVER : gl_now_us() + timeout_us);
-}
-
-uint64
-gl_flush(void)
-{
-	GlRing	   *ring = gl_ring();
-	uint64		end;
-
-	gl_append_check_allowed();
-	check_open();
-	end = gl_ring_insert_lsn(ring);
-	if (gl_ring_durable_lsn(ring) < end)
-	{
-		gl_shared_urge(end);
-		wait_for(end - 1, GL_NEVER);
-	}
-	return end;
-}
-
-/* --- requests to the writer --- */
-
-static void
-abandon_request(int code, Datum arg)
-{
-	GlRequest  *request = &gl_shared->request;
-
-	SpinLockAcquire(&request->mutex);
-	if (request->state == GL_REQUEST_TAKEN)
-		request->abandoned = true;
-	else
-		request->state = GL_REQUEST_FREE;
-	SpinLockRelease(&request->mutex);
-	gl_wakeup_broadcast(&gl_shared->answered);
-}
-
-/* Wait until the slot is in this state; take it over if it is free. */
-static void
-wait_for_request(GlRequestState wanted, int kind, uint64 lsn)
-{
-	GlRequest  *request = &gl_shared->request;
-
-	for (;;)
-	{
-		uint32		seen = gl_wakeup_prepare(&gl_shared->answered);
-		bool		reached;
-
-		SpinLockAcquire(&request->mutex);
-		reached = request->state == wanted;
-		if (reached && wanted == GL_REQUEST_FREE)
-		{
-			request->state = GL_REQUEST_POSTED;
-			request->abandoned = false;
-			request->kind = (GlRequestKind) kind;
-			request->lsn = lsn;
-		}
-		SpinLockRelease(&request->mutex);
-		if (reached)
-		{
-			gl_wakeup_cancel(&gl_shared->answered);
-			return;
-		}
-		gl_wakeup_sleep(&gl_shared->answered, seen, GL_SLEEP_SLICE_MS,
-						gl_wait_event(GL_WAIT_REQUEST));
-		CHECK_FOR_INTERRUPTS();
-		check_writer();
-	}
-}
-
-uint64
-gl_request(int kind, uint64 lsn)
-{
-	GlRequest  *request = &gl_shared->request;
-	uint64		result;
-	GlError		error;
-
-	gl_append_check_allowed();
-	wait_until_open();
-	wait_for_request(GL_REQUEST_FREE, kind, lsn);
-	PG_ENSURE_ERROR_CLEANUP(abandon_request, (Datum) 0);
-	{
-		gl_shared_wake_writer();
-		wait_for_request(GL_REQUEST_DONE, kind, lsn);
-	}
-	PG_END_ENSURE_ERROR_CLEANUP(abandon_request, (Datum) 0);
-
-	SpinLockAcquire(&request->mutex);
-	result = request->result;
-	error = request->error;
-	request->state = GL_REQUEST_FREE;
-	SpinLockRelease(&request->mutex);
-	gl_wakeup_broadcast(&gl_shared->answered);
-	if (error.sqlstate != 0)
-		gl_error_report(ERROR, &error);
-	return result;
-}

@@ -83,8 +83,6 @@ publish_oldest(void)
 void
 gl_files_start(const GlCatalog *catalog, const GlControl *the_control)
 {
-	uint64		listed = 0;
-
 	control = *the_control;
 	file_count = 0;
 	for (uint32 i = 0; i < catalog->map.count; i++)
@@ -100,7 +98,6 @@ gl_files_start(const GlCatalog *catalog, const GlControl *the_control)
 		};
 
 		list_add(&file);
-		listed += file.bytes;
 	}
 	last_file_number = catalog->last_number;
 	other_bytes = GL_BLOCK;

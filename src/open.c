@@ -3,33 +3,21 @@
  * open.c
  *		Open the log: recover what the files hold, begin a new run.
  *
- * The order matters.  A server that was killed leaves bytes in the page cache
- * that were never synced; serving them before they are durable would let a
- * later power cut take back what was read.  So the tail is made durable first,
- * and read with direct I/O then.  Where there is no direct I/O, what was read
- * from the cache is written again and synced: after a failed sync the kernel
- * may hold as clean what the disk never got.
- *
- * What recovery decides is in recovery.c; here is what it costs: opening files,
- * reading, telling, and choosing the new run's first LSN.  No file is made
- * here; the first append asks for that.
+ * The order matters: lock, control file, headers, the tail made durable
+ * (tail.h), then recovery.c decides, then the new run gets its first LSN.  No
+ * file is made here; the first append asks for that.
  *
  *-------------------------------------------------------------------------
  */
 #include "open.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "access/xlog.h"
 #include "config.h"
 #include "files.h"
-#include "io_wait.h"
 #include "miscadmin.h"
 #include "recovery.h"
 #include "shared.h"
-#include "storage/fd.h"
+#include "tail.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -39,69 +27,10 @@
 static GlControl control;
 static GlRecoveryResult found;
 
-typedef struct TailReader
-{
-	const GlLogMap *map;
-	int64		open_index;		/* of fd, -1: none */
-	int			fd;
-	bool		direct;
-	int64		next_report_us;
-} TailReader;
-
-static int64_t
-tail_read(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t size)
-{
-	TailReader *reader = arg;
-	const GlMapEntry *entry = &reader->map->entries[index];
-	uint32		done = 0;
-
-	if (reader->open_index != index)
-	{
-		char		path[MAXPGPATH];
-
-		if (reader->fd >= 0)
-			close(reader->fd);
-		gl_segment_path(path, entry->number, entry->first_lsn);
-		reader->fd = -1;
-		reader->open_index = -1;
-		if (reader->direct)
-			reader->fd = gl_open_file(path, O_RDONLY | O_DIRECT);
-		if (reader->fd < 0)
-			reader->fd = gl_open_file(path, O_RDONLY);
-		if (reader->fd < 0)
-			return -errno;
-		reader->open_index = index;
-	}
-
-	while (done < size)
-	{
-		ssize_t		got = pread(reader->fd, (char *) buf + done, size - done, offset + done);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		done += got;
-		/* Short: the end of the file. Direct I/O could not go on from there. */
-		if (got == 0 || done % GL_BLOCK != 0)
-			break;
-	}
-	return done;
-}
-
-static void
-tail_close(TailReader *reader)
-{
-	if (reader->fd >= 0)
-		close(reader->fd);
-	reader->fd = -1;
-	reader->open_index = -1;
-}
-
 static void
 progress(void *arg, uint64_t done, uint64_t total)
 {
-	TailReader *reader = arg;
+	GlTailReader *reader = arg;
 	int64		now_us = gl_now_us();
 
 	CHECK_FOR_INTERRUPTS();
@@ -111,111 +40,6 @@ progress(void *arg, uint64_t done, uint64_t total)
 	ereport(LOG,
 			(errmsg("grouplog recovery in progress: %llu of %llu MB checked",
 					(unsigned long long) (done >> 20), (unsigned long long) (total >> 20))));
-}
-
-/* The files that may hold the end: back to the last one that ended full. */
-static uint32
-tail_begin(const GlLogMap *map)
-{
-	uint32		i = map->count;
-
-	while (i > 0)
-	{
-		const GlMapEntry *entry = &map->entries[--i];
-
-		if (i + 1 < map->count &&
-			entry->end == gl_segment_full_end(entry->first_lsn, entry->segment_size))
-			return i + 1;
-	}
-	return 0;
-}
-
-/* Make durable what earlier runs gave to the kernel. */
-static bool
-sync_tail(const GlLogMap *map, GlError *error)
-{
-	if (!enableFsync)
-		return true;
-	for (uint32 i = tail_begin(map); i < map->count; i++)
-	{
-		char		path[MAXPGPATH];
-		int			fd;
-		int			failed;
-
-		gl_segment_path(path, map->entries[i].number, map->entries[i].first_lsn);
-		fd = gl_open_file(path, O_RDWR);
-		if (fd < 0)
-			failed = errno;
-		else
-		{
-			failed = gl_io_fsync(fd);
-			close(fd);
-		}
-		/* A read-only file system holds nothing that could be lost. */
-		if (failed != 0 && failed != EROFS)
-		{
-			gl_error_set(error, gl_error_sqlstate(failed), failed, NULL,
-						 "could not fsync file \"%s\": %s", path, strerror(failed));
-			return false;
-		}
-	}
-	return gl_directory_sync(error);
-}
-
-/*
- * Without direct I/O the bytes that were just believed came from the cache.
- * Write those that may never have reached the disk once more: undurable is at
- * most a ring's worth before the end.
- */
-static bool
-rewrite_tail(const GlLogMap *map, uint64 end, GlError *error)
-{
-	char	   *buf = palloc(READ_BUFFER);
-	bool		fine = true;
-
-	for (uint32 i = tail_begin(map); i < map->count && fine; i++)
-	{
-		const GlMapEntry *entry = &map->entries[i];
-		uint64		from = gl_block_floor(entry->first_lsn);
-		uint64		to = Min(entry->end, end);
-		char		path[MAXPGPATH];
-		int			fd;
-		int			failed = 0;
-
-		if (end > entry->ring_size)
-			from = Max(from, gl_block_floor(end - entry->ring_size));
-		gl_segment_path(path, entry->number, entry->first_lsn);
-		fd = gl_open_file(path, O_RDWR);
-		if (fd < 0)
-			failed = errno;
-		while (failed == 0 && from < to)
-		{
-			uint64		offset = gl_segment_offset(entry->first_lsn, from);
-			ssize_t		got = pread(fd, buf, Min(READ_BUFFER, to - from), offset);
-
-			CHECK_FOR_INTERRUPTS();
-			if (got < 0)
-				failed = errno;
-			else if (got == 0)
-				break;
-			else if (pwrite(fd, buf, got, offset) != got)
-				failed = errno ? errno : ENOSPC;
-			else
-				from += got;
-		}
-		if (failed == 0 && enableFsync)
-			failed = gl_io_fsync(fd);
-		if (fd >= 0)
-			close(fd);
-		if (failed != 0 && failed != EROFS)
-		{
-			gl_error_set(error, gl_error_sqlstate(failed), failed, NULL,
-						 "could not make file \"%s\" durable: %s", path, strerror(failed));
-			fine = false;
-		}
-	}
-	pfree(buf);
-	return fine;
 }
 
 /* New random numbers for a log, or a run. */
@@ -334,7 +158,7 @@ begin_read_only(void)
 static void
 run_recovery(const GlCatalog *catalog, bool restored)
 {
-	TailReader	reader = {.map = &catalog->map,.open_index = -1,.fd = -1,.direct = true};
+	GlTailReader	reader = {.map = &catalog->map,.open_index = -1,.fd = -1,.direct = true};
 	uint32		buf_size = READ_BUFFER;
 
 	reader.next_report_us = gl_now_us() + 5 * 1000000;
@@ -343,14 +167,14 @@ run_recovery(const GlCatalog *catalog, bool restored)
 		char	   *memory = palloc_extended(buf_size + GL_BLOCK, MCXT_ALLOC_HUGE);
 
 		gl_recovery_run(&catalog->map, &catalog->fault, restored, gl_shared->segment_size,
-						tail_read, &reader, (void *) TYPEALIGN(GL_BLOCK, memory), buf_size,
+						gl_tail_read, &reader, (void *) TYPEALIGN(GL_BLOCK, memory), buf_size,
 						progress, &found);
 		pfree(memory);
 		if (found.verdict != GL_RECOVERY_BUFFER_TOO_SMALL)
 			break;
 		buf_size = TYPEALIGN(GL_BLOCK, found.buf_needed);
 	}
-	tail_close(&reader);
+	gl_tail_close(&reader);
 }
 
 static bool
@@ -415,7 +239,7 @@ open_log(GlState *state, GlError *error)
 	atomic_store(&gl_shared->before_number, catalog->last_number);
 
 	restored = gl_restored_mark_exists();
-	if (!sync_tail(&catalog->map, error))
+	if (!gl_tail_sync(&catalog->map, error))
 		return false;
 	run_recovery(catalog, restored);
 
@@ -470,7 +294,7 @@ open_log(GlState *state, GlError *error)
 	{
 		if (atomic_load(&gl_shared->sync_method) != GL_SYNC_OPEN_DATASYNC &&
 			found.verdict != GL_RECOVERY_NEW && found.verdict != GL_RECOVERY_CLEAN &&
-			!rewrite_tail(&catalog->map, found.end_lsn, error))
+			!gl_tail_rewrite(&catalog->map, found.end_lsn, error))
 			return false;
 		if (!begin_run(found.end_lsn, found.next_lsn, found.last_time, error))
 			return false;
@@ -518,7 +342,7 @@ bool
 gl_log_accept_end(uint64 lsn, GlError *error)
 {
 	GlCatalog  *catalog;
-	TailReader	reader = {.open_index = -1,.fd = -1,.direct = true};
+	GlTailReader	reader = {.open_index = -1,.fd = -1,.direct = true};
 	GlWalk		walk;
 	GlWalkRecord record;
 	GlWalkStatus status;
@@ -552,7 +376,7 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 
 		reader.map = &catalog->map;
 		memory = palloc_extended(buf_size + GL_BLOCK, MCXT_ALLOC_HUGE);
-		gl_walk_init(&walk, &catalog->map, tail_read, &reader,
+		gl_walk_init(&walk, &catalog->map, gl_tail_read, &reader,
 					 (void *) TYPEALIGN(GL_BLOCK, memory), buf_size,
 					 Max(entry->base, entry->first_lsn), found.valid_end);
 		while (!boundary && walk.lsn <= lsn)
@@ -581,7 +405,7 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 			else if (status != GL_WALK_RECORD)
 				break;
 		}
-		tail_close(&reader);
+		gl_tail_close(&reader);
 	}
 	if (!boundary)
 	{

@@ -19,13 +19,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "access/xlog.h"
-#include "compat.h"
+#include "access/xlogdefs.h"
+#include "gate.h"
 #include "miscadmin.h"
 #include "segment.h"
 #include "shared.h"
 #include "storage/fd.h"
-#include "storage/ipc.h"
 #include "utils/memutils.h"
 
 #define FIRST_BUFFER	(4 * GL_BLOCK)	/* enough for LIMIT 1 */
@@ -112,55 +111,6 @@ read_file(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t size)
 		got = pread(file->fd, buf, size, offset);
 	} while (got < 0 && errno == EINTR);
 	return got < 0 ? -errno : got;
-}
-
-void
-gl_reader_check_open(void)
-{
-	if (gl_shared == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("grouplog is not loaded"),
-				 errhint("Add grouplog to \"shared_preload_libraries\" and restart the server.")));
-	if (RecoveryInProgress())
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot read the log during recovery"),
-				 errhint("Read on the primary server, or promote this one.")));
-
-	for (;;)
-	{
-		GlError		problem;
-		uint32		seen;
-		int64		gone_us;
-
-		switch ((GlState) atomic_load(&gl_shared->state))
-		{
-			case GL_STATE_OPEN:
-			case GL_STATE_CORRUPT:
-			case GL_STATE_CLOSED:
-				return;
-			case GL_STATE_UNAVAILABLE:
-				gl_shared_get_error(&gl_shared->problem, &problem);
-				gl_error_report(ERROR, &problem);
-				break;
-			case GL_STATE_STARTING:
-				break;
-		}
-		gone_us = atomic_load(&gl_shared->writer_gone_us);
-		if (gone_us != 0 && gl_now_us() - gone_us > INT64CONST(10000000))
-			ereport(ERROR,
-					(errcode(ERRCODE_CANNOT_CONNECT_NOW),
-					 errmsg("the grouplog writer is not running"),
-					 errhint("See the server log; \"max_worker_processes\" may be too low.")));
-		seen = gl_wakeup_prepare(&gl_shared->durable);
-		if (atomic_load(&gl_shared->state) != GL_STATE_STARTING)
-			gl_wakeup_cancel(&gl_shared->durable);
-		else
-			gl_wakeup_sleep(&gl_shared->durable, seen, GL_SLEEP_SLICE_MS,
-							gl_wait_event(GL_WAIT_REQUEST));
-		CHECK_FOR_INTERRUPTS();
-	}
 }
 
 /*
@@ -372,7 +322,7 @@ gl_reader_begin(MemoryContext context, uint64 stream, uint64 after, bool after_i
 	uint64		durable;
 	uint64		oldest;
 
-	gl_reader_check_open();
+	gl_gate_check_readable();
 	durable = gl_ring_durable_lsn(gl_ring());
 	if (!after_is_null && after > gl_ring_insert_lsn(gl_ring()))
 		ereport(ERROR,
@@ -574,7 +524,7 @@ gl_segment_reports(bool check, int *count)
 	uint64		current;
 	int			n = 0;
 
-	gl_reader_check_open();
+	gl_gate_check_readable();
 	durable = gl_ring_durable_lsn(gl_ring());
 	catalog = current_catalog();
 	current = atomic_load(&gl_shared->segment_number);

@@ -36,11 +36,6 @@ extern bool gl_reader_next(GlReader *reader, GlWalkRecord *record);
 
 extern void gl_reader_end(GlReader *reader);
 
-/*
- * Raises an error unless the log can be read; waits for one that is starting.
- */
-extern void gl_reader_check_open(void);
-
 /* An LSN below this run's first: did a crash take what may have been there? */
 extern bool gl_reader_lsn_lost(uint64 lsn);
 

@@ -3,17 +3,6 @@
  * segment.c
  *		The log's directory and its files.
  *
- * The control file is one block, replaced by rename:
- *
- *	offset size field
- *	   0     8   magic "glcontrl"
- *	   8     4   version, 1
- *	  12     4   zero
- *	  16     8   system identifier
- *	  24     8   log id
- *	  32     8   holes_end
- *	4092     4   CRC-32C over bytes 0..4091
- *
  * Only the writer changes anything here; it is the holder of the lock.  Readers
  * list and open.
  *
@@ -29,31 +18,13 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "crc32c.h"
 #include "common/file_perm.h"
 #include "miscadmin.h"
 #include "shared.h"
 #include "storage/fd.h"
 
-#define CONTROL_MAGIC	"glcontrl"
-#define CONTROL_VERSION 1
 #define SPARE_PREFIX	"spare-"
 #define TMP_SUFFIX		".tmp"
-
-typedef struct ControlBlock
-{
-	char		magic[8];
-	uint32		version;
-	uint32		zero;
-	uint64		system_identifier;
-	uint64		log_id;
-	uint64		holes_end;
-	char		rest[GL_BLOCK - 44];
-	uint32		crc;
-} ControlBlock;
-
-StaticAssertDecl(sizeof(ControlBlock) == GL_BLOCK, "the control file is one block");
-StaticAssertDecl(offsetof(ControlBlock, crc) == 4092, "crc at 4092");
 
 static int	plain_fsync(int fd);
 
@@ -65,8 +36,8 @@ plain_fsync(int fd)
 	return fsync(fd) == 0 ? 0 : errno;
 }
 
-static int
-sync_fd(int fd)
+int
+gl_sync_fd(int fd)
 {
 	return enableFsync ? gl_segment_fsync(fd) : 0;
 }
@@ -99,8 +70,8 @@ gl_open_file(const char *path, int flags)
 	return BasicOpenFile(path, flags | PG_BINARY | O_CLOEXEC | O_NOFOLLOW);
 }
 
-static bool
-file_error(GlError *error, int os_error, const char *what, const char *path)
+bool
+gl_file_error(GlError *error, int os_error, const char *what, const char *path)
 {
 	gl_error_set(error, gl_error_sqlstate(os_error), os_error, NULL,
 				 "could not %s \"%s\": %s", what, path, strerror(os_error));
@@ -114,11 +85,11 @@ gl_directory_sync(GlError *error)
 	int			failed;
 
 	if (fd < 0)
-		return file_error(error, errno, "open directory", gl_directory);
-	failed = sync_fd(fd);
+		return gl_file_error(error, errno, "open directory", gl_directory);
+	failed = gl_sync_fd(fd);
 	close(fd);
 	if (failed != 0)
-		return file_error(error, failed, "fsync directory", gl_directory);
+		return gl_file_error(error, failed, "fsync directory", gl_directory);
 	return true;
 }
 
@@ -135,14 +106,14 @@ take_lock(GlError *error)
 	gl_directory_path(path, GL_LOCK_NAME);
 	fd = gl_open_file(path, O_RDWR | O_CREAT);
 	if (fd < 0)
-		return file_error(error, errno, "open file", path);
+		return gl_file_error(error, errno, "open file", path);
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
 	{
 		int			os_error = errno;
 
 		close(fd);
 		if (os_error != EWOULDBLOCK)
-			return file_error(error, os_error, "lock file", path);
+			return gl_file_error(error, os_error, "lock file", path);
 		gl_error_set(error, ERRCODE_OBJECT_IN_USE, 0,
 					 "Give each server a grouplog.directory of its own, or stop the other server.",
 					 "log directory \"%s\" is in use by another server", gl_directory);
@@ -153,89 +124,6 @@ take_lock(GlError *error)
 	return true;
 }
 
-static bool
-control_read(GlControl *control, bool *exists, GlError *error)
-{
-	char		path[MAXPGPATH];
-	ControlBlock block;
-	int			fd;
-	ssize_t		got;
-
-	*exists = false;
-	gl_directory_path(path, GL_CONTROL_NAME);
-	fd = gl_open_file(path, O_RDONLY);
-	if (fd < 0)
-	{
-		if (errno == ENOENT)
-			return true;
-		return file_error(error, errno, "open file", path);
-	}
-	got = pread(fd, &block, sizeof(block), 0);
-	if (got < 0)
-	{
-		int			os_error = errno;
-
-		close(fd);
-		return file_error(error, os_error, "read file", path);
-	}
-	close(fd);
-	if (got != sizeof(block) || memcmp(block.magic, CONTROL_MAGIC, 8) != 0 ||
-		block.crc != GL_CRC32C_FINAL(gl_crc32c(GL_CRC32C_INIT, &block, offsetof(ControlBlock, crc))))
-	{
-		gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
-					 "Restore the file from a backup, or move the whole directory away to begin a new log.",
-					 "control file \"%s\" is damaged", path);
-		return false;
-	}
-	if (block.version != CONTROL_VERSION)
-	{
-		gl_error_set(error, ERRCODE_FEATURE_NOT_SUPPORTED, 0,
-					 "Install the version of grouplog that wrote it.",
-					 "control file \"%s\" has version %u, not %d", path, block.version, CONTROL_VERSION);
-		return false;
-	}
-	control->system_identifier = block.system_identifier;
-	control->log_id = block.log_id;
-	control->holes_end = block.holes_end;
-	*exists = true;
-	return true;
-}
-
-bool
-gl_control_write(const GlControl *control, GlError *error)
-{
-	char		path[MAXPGPATH];
-	char		tmp[MAXPGPATH];
-	ControlBlock block;
-	int			fd;
-	int			failed = 0;
-
-	memset(&block, 0, sizeof(block));
-	memcpy(block.magic, CONTROL_MAGIC, 8);
-	block.version = CONTROL_VERSION;
-	block.system_identifier = control->system_identifier;
-	block.log_id = control->log_id;
-	block.holes_end = control->holes_end;
-	block.crc = GL_CRC32C_FINAL(gl_crc32c(GL_CRC32C_INIT, &block, offsetof(ControlBlock, crc)));
-
-	gl_directory_path(path, GL_CONTROL_NAME);
-	gl_directory_path(tmp, GL_CONTROL_NAME TMP_SUFFIX);
-	fd = gl_open_file(tmp, O_RDWR | O_CREAT | O_TRUNC);
-	if (fd < 0)
-		return file_error(error, errno, "create file", tmp);
-	errno = 0;
-	if (pwrite(fd, &block, sizeof(block), 0) != sizeof(block))
-		failed = errno ? errno : ENOSPC;
-	if (failed == 0)
-		failed = sync_fd(fd);
-	close(fd);
-	if (failed != 0)
-		return file_error(error, failed, "write file", tmp);
-	if (rename(tmp, path) != 0)
-		return file_error(error, errno, "rename file", tmp);
-	return gl_directory_sync(error);
-}
-
 bool
 gl_directory_open(GlControl *control, bool *exists, GlError *error)
 {
@@ -244,9 +132,9 @@ gl_directory_open(GlControl *control, bool *exists, GlError *error)
 	if (stat(gl_directory, &st) != 0)
 	{
 		if (errno != ENOENT)
-			return file_error(error, errno, "stat directory", gl_directory);
+			return gl_file_error(error, errno, "stat directory", gl_directory);
 		if (MakePGDirectory(gl_directory) != 0 && errno != EEXIST)
-			return file_error(error, errno, "create directory", gl_directory);
+			return gl_file_error(error, errno, "create directory", gl_directory);
 		/* The directory's own name must last too. */
 		if (enableFsync)
 		{
@@ -258,15 +146,15 @@ gl_directory_open(GlControl *control, bool *exists, GlError *error)
 			fd = BasicOpenFile(parent[0] ? parent : ".", O_RDONLY | PG_BINARY | O_CLOEXEC);
 			if (fd >= 0)
 			{
-				(void) sync_fd(fd);
+				(void) gl_sync_fd(fd);
 				close(fd);
 			}
 		}
 	}
 	else if (!S_ISDIR(st.st_mode))
-		return file_error(error, ENOTDIR, "open directory", gl_directory);
+		return gl_file_error(error, ENOTDIR, "open directory", gl_directory);
 
-	return take_lock(error) && control_read(control, exists, error);
+	return take_lock(error) && gl_control_read(control, exists, error);
 }
 
 /*
@@ -376,7 +264,7 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, bool *again, GlError *e
 
 	dir = opendir(gl_directory);
 	if (dir == NULL)
-		return file_error(error, errno, "open directory", gl_directory);
+		return gl_file_error(error, errno, "open directory", gl_directory);
 
 	named = palloc(allocated * sizeof(NamedSegment));
 	while (errno = 0, (de = readdir(dir)) != NULL)
@@ -399,7 +287,7 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, bool *again, GlError *e
 				int			os_error = errno;
 
 				closedir(dir);
-				return file_error(error, os_error, "stat file", path);
+				return gl_file_error(error, os_error, "stat file", path);
 			}
 		}
 		if (kind == NAME_STRANGER || !S_ISREG(st.st_mode))
@@ -432,7 +320,7 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, bool *again, GlError *e
 		int			os_error = errno;
 
 		closedir(dir);
-		return file_error(error, os_error, "read directory", gl_directory);
+		return gl_file_error(error, os_error, "read directory", gl_directory);
 	}
 	closedir(dir);
 
@@ -467,7 +355,7 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, bool *again, GlError *e
 			char		path[MAXPGPATH];
 
 			gl_segment_path(path, named[i].number, named[i].first_lsn);
-			return file_error(error, -result, "read file", path);
+			return gl_file_error(error, -result, "read file", path);
 		}
 		if (result == 0)
 		{
@@ -541,7 +429,7 @@ gl_restored_mark_if_backup(void)
 				 errmsg("could not create file \"%s\": %m", path)));
 		return;
 	}
-	(void) sync_fd(fd);
+	(void) gl_sync_fd(fd);
 	close(fd);
 	if (!gl_directory_sync(&error))
 		gl_error_report(WARNING, &error);
@@ -564,7 +452,7 @@ gl_restored_mark_remove(GlError *error)
 
 	gl_directory_path(path, GL_RESTORED_NAME);
 	if (unlink(path) != 0 && errno != ENOENT)
-		return file_error(error, errno, "remove file", path);
+		return gl_file_error(error, errno, "remove file", path);
 	return gl_directory_sync(error);
 }
 
@@ -579,7 +467,7 @@ gl_segment_remove(uint32 number, uint64 first_lsn, uint64 *freed, GlError *error
 	if (lstat(path, &st) == 0)
 		*freed = st.st_size;
 	if (unlink(path) != 0 && errno != ENOENT)
-		return file_error(error, errno, "remove file", path);
+		return gl_file_error(error, errno, "remove file", path);
 	return gl_directory_sync(error);
 }
 
@@ -598,23 +486,23 @@ gl_segment_recycle(uint32 number, uint64 first_lsn, uint32 spare, GlError *error
 	gl_spare_path(tmp, spare, false);
 	gl_spare_path(ready, spare, true);
 	if (rename(path, tmp) != 0)
-		return file_error(error, errno, "rename file", path);
+		return gl_file_error(error, errno, "rename file", path);
 	if (!gl_directory_sync(error))
 		return false;
 
 	fd = gl_open_file(tmp, O_RDWR);
 	if (fd < 0)
-		return file_error(error, errno, "open file", tmp);
+		return gl_file_error(error, errno, "open file", tmp);
 	errno = 0;
 	if (pwrite(fd, zeros, sizeof(zeros), 0) != sizeof(zeros))
 		failed = errno ? errno : ENOSPC;
 	if (failed == 0)
-		failed = sync_fd(fd);
+		failed = gl_sync_fd(fd);
 	close(fd);
 	if (failed != 0)
-		return file_error(error, failed, "write file", tmp);
+		return gl_file_error(error, failed, "write file", tmp);
 	if (rename(tmp, ready) != 0)
-		return file_error(error, errno, "rename file", tmp);
+		return gl_file_error(error, errno, "rename file", tmp);
 	return true;
 }
 
@@ -629,11 +517,11 @@ gl_segment_trim(uint32 number, uint64 first_lsn, uint64 end, GlError *error)
 		size = gl_segment_offset(first_lsn, end);
 	gl_segment_path(path, number, first_lsn);
 	if (lstat(path, &st) != 0)
-		return file_error(error, errno, "stat file", path);
+		return gl_file_error(error, errno, "stat file", path);
 	if ((uint64) st.st_size <= size)
 		return true;
 	if (truncate(path, size) != 0)
-		return file_error(error, errno, "truncate file", path);
+		return gl_file_error(error, errno, "truncate file", path);
 	return true;
 }
 
@@ -643,7 +531,7 @@ gl_directory_free_bytes(uint64 *free_bytes, GlError *error)
 	struct statvfs st;
 
 	if (statvfs(gl_directory, &st) != 0)
-		return file_error(error, errno, "stat file system of", gl_directory);
+		return gl_file_error(error, errno, "stat file system of", gl_directory);
 	*free_bytes = (uint64) st.f_bavail * st.f_frsize;
 	return true;
 }

@@ -72,9 +72,20 @@ extern void gl_spare_path(char *path, uint32 spare, bool ready);
 /* Make the directory if there is none, take the lock (kept for the process's
  * life), read the control file.  *exists: there is one. */
 extern bool gl_directory_open(GlControl *control, bool *exists, GlError *error);
+
+/* --- control.c --- */
+
+extern bool gl_control_read(GlControl *control, bool *exists, GlError *error);
 extern bool gl_control_write(const GlControl *control, GlError *error);
 
-/* fsync a directory or file; blocking. */
+/* --- segment.c --- */
+
+/* Fill in "could not <what> "<path>"", return false. */
+extern bool gl_file_error(GlError *error, int os_error, const char *what, const char *path);
+
+/* Sync a file or directory (by gl_segment_fsync), unless fsync is off: 0 or errno. */
+extern int	gl_sync_fd(int fd);
+
 extern bool gl_directory_sync(GlError *error);
 
 /*

@@ -138,6 +138,14 @@ gl_shared_urge(uint64 lsn)
 		gl_shared_wake_writer();
 }
 
+void
+gl_shared_wake_everybody(void)
+{
+	gl_wakeup_broadcast(&gl_shared->durable);
+	gl_wakeup_broadcast(&gl_shared->room);
+	gl_wakeup_broadcast(&gl_shared->answered);
+}
+
 const char *
 gl_state_name(GlState state)
 {

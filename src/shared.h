@@ -167,6 +167,9 @@ extern void gl_shared_set_text(char *to, const char *from, Size size);
 /* Wake the writer, whatever it sleeps for. */
 extern void gl_shared_wake_writer(void);
 
+/* Wake every sleeping session, to look again. */
+extern void gl_shared_wake_everybody(void);
+
 /* Ask that everything before lsn be made durable now. */
 extern void gl_shared_urge(uint64 lsn);
 

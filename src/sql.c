@@ -23,12 +23,14 @@
 #include "compat.h"
 #include "config.h"
 #include "fmgr.h"
+#include "durable.h"
 #include "funcapi.h"
+#include "gate.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "reader.h"
+#include "request.h"
 #include "shared.h"
-#include "sql.h"
 #include "stream.h"
 #include "tcop/utility.h"
 #include "utils/array.h"
@@ -61,16 +63,6 @@ typedef struct ReadState
 	GlReader   *reader;
 	int64		remaining;		/* rows that may still be returned; < 0: no limit */
 } ReadState;
-
-void
-gl_require_loaded(void)
-{
-	if (gl_shared == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("grouplog is not loaded"),
-				 errhint("Add grouplog to \"shared_preload_libraries\" and restart the server.")));
-}
 
 static void
 require_not_null(FunctionCallInfo fcinfo, int arg, const char *what)
@@ -126,7 +118,7 @@ append_one(FunctionCallInfo fcinfo, uint8 flags, bool wait)
 	GlPayload	payload;
 	struct varlena *value;
 
-	gl_append_check_allowed();
+	gl_gate_check_allowed();
 	require_not_null(fcinfo, 0, "payload");
 	mode = mode_argument(fcinfo, 1);
 
@@ -177,7 +169,7 @@ append_array(FunctionCallInfo fcinfo, uint8 flags)
 	int64		filled = 0;
 	GlPayload  *payloads;
 
-	gl_append_check_allowed();
+	gl_gate_check_allowed();
 	require_not_null(fcinfo, 0, "array of payloads");
 	mode = mode_argument(fcinfo, 1);
 
@@ -264,7 +256,7 @@ grouplog_wait_durable(PG_FUNCTION_ARGS)
 {
 	int64		timeout = -1;
 
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	require_not_null(fcinfo, 0, "LSN");
 	if (!PG_ARGISNULL(1))
 		timeout = timeout_us(PG_GETARG_INTERVAL_P(1));
@@ -275,7 +267,7 @@ grouplog_wait_durable(PG_FUNCTION_ARGS)
 Datum
 grouplog_flush(PG_FUNCTION_ARGS)
 {
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	PG_RETURN_LSN(gl_flush());
 }
 
@@ -351,7 +343,7 @@ read_next(FunctionCallInfo fcinfo, bool as_text)
 
 	if (SRF_IS_FIRSTCALL())
 	{
-		gl_require_loaded();
+		gl_gate_check_loaded();
 		funcctx = SRF_FIRSTCALL_INIT();
 		funcctx->user_fctx = read_begin(fcinfo, funcctx);
 	}
@@ -397,7 +389,7 @@ grouplog_read_text_records(PG_FUNCTION_ARGS)
 Datum
 grouplog_sync_mode(PG_FUNCTION_ARGS)
 {
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	PG_RETURN_TEXT_P(cstring_to_text(gl_sync_mode_name((GlSyncMode) gl_sync_mode)));
 }
 
@@ -409,7 +401,7 @@ grouplog_set_sync_mode(PG_FUNCTION_ARGS)
 	char	   *scope;
 	GucAction	action;
 
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	require_not_null(fcinfo, 0, "sync mode");
 	require_not_null(fcinfo, 1, "scope");
 	before = (GlSyncMode) gl_sync_mode;
@@ -443,7 +435,7 @@ grouplog_set_sync_mode(PG_FUNCTION_ARGS)
 Datum
 grouplog_truncate(PG_FUNCTION_ARGS)
 {
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	require_superuser("grouplog.truncate");
 	PreventCommandIfReadOnly("grouplog.truncate");
 	require_not_null(fcinfo, 0, "LSN");
@@ -454,7 +446,7 @@ grouplog_truncate(PG_FUNCTION_ARGS)
 Datum
 grouplog_accept_end(PG_FUNCTION_ARGS)
 {
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	require_superuser("grouplog.accept_end");
 	PreventCommandIfReadOnly("grouplog.accept_end");
 	require_not_null(fcinfo, 0, "LSN");
@@ -470,7 +462,7 @@ grouplog_verify(PG_FUNCTION_ARGS)
 	GlSegmentReport *reports;
 	int			count;
 
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	InitMaterializedSRF(fcinfo, 0);
 
 	reports = gl_segment_reports(true, &count);
@@ -504,7 +496,7 @@ grouplog_verify(PG_FUNCTION_ARGS)
 Datum
 grouplog_stat_reset(PG_FUNCTION_ARGS)
 {
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	gl_stats_init(&gl_shared->stats);
 	PG_RETURN_VOID();
 }

@@ -23,7 +23,7 @@
 #include "miscadmin.h"
 #include "reader.h"
 #include "shared.h"
-#include "sql.h"
+#include "gate.h"
 #include "utils/builtins.h"
 #include "utils/pg_lsn.h"
 #include "utils/timestamp.h"
@@ -170,7 +170,7 @@ grouplog_stat_get(PG_FUNCTION_ARGS)
 	ModeTotals	totals = {0};
 	Row			row = {0};
 
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	stats = &gl_shared->stats;
 
 	for (int mode = 0; mode < GL_SYNC_MODES; mode++)
@@ -208,7 +208,7 @@ grouplog_stat_get_sync_mode(PG_FUNCTION_ARGS)
 {
 	Row			row = {0};
 
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	InitMaterializedSRF(fcinfo, 0);
 
 	for (int mode = 0; mode < GL_SYNC_MODES; mode++)
@@ -267,7 +267,7 @@ grouplog_stat_get_latency(PG_FUNCTION_ARGS)
 {
 	GlStats    *stats;
 
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	InitMaterializedSRF(fcinfo, 0);
 	stats = &gl_shared->stats;
 
@@ -282,7 +282,7 @@ grouplog_stat_get_group(PG_FUNCTION_ARGS)
 {
 	GlStats    *stats;
 
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	InitMaterializedSRF(fcinfo, 0);
 	stats = &gl_shared->stats;
 
@@ -319,7 +319,7 @@ grouplog_stat_get_latency_histogram(PG_FUNCTION_ARGS)
 {
 	GlStats    *stats;
 
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	InitMaterializedSRF(fcinfo, 0);
 	stats = &gl_shared->stats;
 
@@ -387,7 +387,7 @@ grouplog_get_status(PG_FUNCTION_ARGS)
 	bool		opened;
 	Row			row = {0};
 
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	ring = gl_ring();
 	state = (GlState) atomic_load(&gl_shared->state);
 	log_id = atomic_load(&gl_shared->log_id);
@@ -441,7 +441,7 @@ grouplog_get_segments(PG_FUNCTION_ARGS)
 	int			count;
 	Row			row = {0};
 
-	gl_require_loaded();
+	gl_gate_check_loaded();
 	InitMaterializedSRF(fcinfo, 0);
 
 	/* the files of a log that is not open may belong to somebody else */

@@ -152,6 +152,7 @@ gl_policy_init(GlPolicy *policy)
 {
 	*policy = (GlPolicy)
 	{
+		.tail = 0.5,
 		.lessons = {
 			[QUIET] = {.gain = PRIOR_GAIN, .share = 1.0},
 			[CROWD] = {.gain = PRIOR_GAIN, .share = 1.0}
@@ -172,6 +173,24 @@ waiting_pays(const GlPolicyLesson *lesson)
 }
 
 /*
+ * Of those who came during the sync: how many would have caught the next one,
+ * had this one begun when its wait did?  Their arrivals are taken as even.
+ */
+static double
+delayed(const GlPolicy *policy, const GlPending *pending)
+{
+	double		next_us = (double) (policy->cut_us - policy->waited_us) + policy->sync_us;
+	double		first_us = (double) pending->adaptive_us;
+	double		last_us = (double) pending->joined_us;
+	double		part;
+
+	if (pending->adaptive == 0 || first_us >= next_us)
+		return 0;
+	part = last_us <= next_us ? 1.0 : (next_us - first_us) / (last_us - first_us);
+	return part * pending->waiters;
+}
+
+/*
  * The last group is durable, and these missed it: did its wait pay?  Without a
  * wait, old experience fades.
  */
@@ -186,8 +205,8 @@ learn(GlPolicy *policy, const GlPending *pending)
 		double		joined = policy->waited_joined;
 		double		before = policy->waited_before;
 
-		smooth(&lesson->gain, joined * (1.0 - d) / (before + joined), SMOOTHING);
-		smooth(&lesson->cost, (before + pending->waiters) * d / (before + joined), SMOOTHING);
+		smooth(&lesson->gain, joined * (1.0 - 2.0 * d * (1.0 - policy->tail)) / (before + joined), SMOOTHING);
+		smooth(&lesson->cost, (before + delayed(policy, pending)) * d / (before + joined), SMOOTHING);
 
 		if (policy->waited_probing)
 		{
@@ -378,6 +397,7 @@ gl_policy_cut(GlPolicy *policy, const GlPending *pending, int64_t now_us)
 		GlPolicyLesson *lesson = &policy->lessons[policy->crowd ? CROWD : QUIET];
 
 		policy->waited_probing = policy->probing;
+		policy->waited_us = wait_us;
 		policy->waited_syncs = (double) wait_us / policy->sync_us;
 		policy->waited_before = policy->wait_before;
 		policy->waited_joined = pending->waiters - policy->wait_before;
@@ -403,6 +423,7 @@ gl_policy_done(GlPolicy *policy, int64_t now_us)
 	{
 		if (took_us > policy->sync_us * SYNC_CLAMP)
 			took_us = policy->sync_us * SYNC_CLAMP;
+		smooth(&policy->tail, took_us > policy->sync_us / 2 ? took_us / policy->sync_us - 0.5 : 0, SMOOTHING);
 		smooth(&policy->sync_us, took_us, SMOOTHING);
 	}
 	policy->done_us = now_us;

@@ -94,6 +94,8 @@ typedef struct GlPolicyLesson
 typedef struct GlPolicy
 {
 	double		sync_us;		/* smoothed time of one group's write and sync; 0: none yet */
+	double		tail;			/* smoothed part of a sync that is left after half the
+								 * usual time: 0.5 if all take the same, more if not */
 
 	/* The last group that was synced. */
 	int64_t		cut_us;			/* when it was cut */
@@ -101,7 +103,8 @@ typedef struct GlPolicy
 	uint32_t	released;		/* how many waiters that released */
 	bool		waited;			/* it waited for company; then: */
 	bool		waited_probing;
-	double		waited_syncs;	/* how long, in sync times */
+	int64_t		waited_us;		/* how long, ... */
+	double		waited_syncs;	/* ... and in sync times */
 	uint32_t	waited_before;	/* waiters when the wait began */
 	uint32_t	waited_joined;	/* waiters who came during it */
 

@@ -27,9 +27,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "append.h"
+#include "close.h"
 #include "compat.h"
 #include "config.h"
+#include "failure.h"
 #include "files.h"
 #include "flush.h"
 #include "io_wait.h"
@@ -51,16 +52,9 @@
 #define POLL_MAX_US			INT64CONST(10000)
 #define SPACE_CHECK_US		INT64CONST(1000000)
 #define REOPEN_US			INT64CONST(5000000)
-#define BACKOFF_MIN_US		INT64CONST(1000000)
-#define BACKOFF_MAX_US		INT64CONST(30000000)
-#define CLOSE_PATIENCE_US	INT64CONST(60000000)
+#define FILE_RETRY_US		INT64CONST(1000000)
 
 static volatile sig_atomic_t terminate_requested = false;
-
-/* After a failed write: retries, and when the next one is due. */
-static bool retrying = false;	/* the write in flight is the first retry */
-static int64 retry_at_us = 0;	/* refused: not before */
-static int64 backoff_us = BACKOFF_MIN_US;
 
 static bool fsync_changed = false;	/* the setting; the files still have to follow */
 static int64 space_checked_us = 0;
@@ -116,14 +110,6 @@ server_is_stopping(void)
 }
 
 static void
-wake_everybody(void)
-{
-	gl_wakeup_broadcast(&gl_shared->durable);
-	gl_wakeup_broadcast(&gl_shared->room);
-	gl_wakeup_broadcast(&gl_shared->answered);
-}
-
-static void
 writer_gone(int code, Datum arg)
 {
 	atomic_store(&gl_shared->writer_latch, NULL);
@@ -132,93 +118,7 @@ writer_gone(int code, Datum arg)
 	atomic_store(&gl_shared->sleep_until_us, 0);
 	gl_io_wait_close();
 	gl_flush_release_token();
-	wake_everybody();
-}
-
-static void
-note_error(const GlError *error)
-{
-	gl_shared_set_error(&gl_shared->last_error, error);
-}
-
-/* --- failures of the device --- */
-
-/* Nobody knows what became of the pending records: say so, refuse new ones. */
-static void
-give_up(const GlError *error)
-{
-	GlError		told = *error;
-
-	note_error(error);
-	if (atomic_load(&gl_shared->refusal) != GL_REFUSE_DEVICE)
-	{
-		strlcpy(told.hint, "Appends are refused until a write succeeds; grouplog tries again by itself.",
-				sizeof(told.hint));
-		gl_error_report(LOG, &told);
-		gl_shared_set_error(&gl_shared->problem, &told);
-		atomic_store(&gl_shared->refusal, GL_REFUSE_DEVICE);
-	}
-	retrying = false;
-	atomic_store(&gl_shared->failed_lsn, gl_ring_insert_lsn(gl_ring()));
-	retry_at_us = gl_now_us() + backoff_us;
-	backoff_us = Min(backoff_us * 2, BACKOFF_MAX_US);
-	wake_everybody();
-}
-
-/* A group came through after a failure. */
-static void
-device_works(void)
-{
-	retrying = false;
-	backoff_us = BACKOFF_MIN_US;
-	retry_at_us = 0;
-	if (atomic_load(&gl_shared->refusal) == GL_REFUSE_DEVICE)
-	{
-		atomic_store(&gl_shared->refusal, GL_REFUSE_NOTHING);
-		ereport(LOG, (errmsg("grouplog can write again")));
-		gl_wakeup_broadcast(&gl_shared->room);
-	}
-}
-
-/*
- * Have an open file that holds the durable LSN: the next one after a full one,
- * or one that continues in the middle.
- */
-static bool
-have_file(GlError *error)
-{
-	uint64		durable = gl_ring_durable_lsn(gl_ring());
-	bool		first = atomic_load(&gl_shared->segment_number) == 0;
-	bool		continuation;
-
-	if (gl_current.fd >= 0 && durable < gl_current.full_end)
-		return true;
-
-	continuation = !first && durable % gl_shared->segment_size != 0;
-	atomic_store(&gl_shared->need_segment, 0);
-	if (!gl_files_activate(durable, first ? atomic_load(&gl_shared->end_before) : durable, error))
-		return false;
-	if (continuation)
-		gl_stat_add(&gl_shared->stats.continuations, 1);
-	return true;
-}
-
-static void
-write_failed(GlError *error)
-{
-	/* The bytes are still in the ring; the file is not to be trusted again. */
-	gl_files_abandon();
-	note_error(error);
-	if (retrying || atomic_load(&gl_shared->refusal) == GL_REFUSE_DEVICE)
-	{
-		give_up(error);
-		return;
-	}
-	gl_error_report(LOG, error);
-	ereport(LOG,
-			(errmsg("grouplog leaves the file and writes the unacknowledged records, from LSN %X/%X on, to another",
-					LSN_FORMAT_ARGS(gl_ring_durable_lsn(gl_ring())))));
-	retrying = true;
+	gl_shared_wake_everybody();
 }
 
 /* --- what sessions ask for --- */
@@ -303,7 +203,7 @@ fsync_setting_changed(void)
 	{
 		/* A continuation file takes over; the old one is never synced again. */
 		gl_error_report(LOG, &error);
-		note_error(&error);
+		gl_failure_note(&error);
 		gl_files_abandon();
 		return;
 	}
@@ -378,125 +278,6 @@ handle_signals(void)
 	}
 }
 
-/* --- shutdown --- */
-
-/*
- * Make everything claimed so far durable.  Sessions that hold a claim publish
- * before they look at their own interrupts.
- */
-static bool
-drain(int64 deadline_us)
-{
-	GlRing	   *ring = gl_ring();
-	GlError		error;
-
-	for (;;)
-	{
-		int64		now_us = gl_now_us();
-
-		CHECK_FOR_INTERRUPTS();
-		gl_io_reap(gl_io_engine());
-		switch (gl_flush_poll(now_us, &error))
-		{
-			case GL_FLUSH_IN_FLIGHT:
-				gl_io_wait_sleep(now_us + GL_SLEEP_SLICE_MS * 1000, gl_wait_event(GL_WAIT_WRITER_IO));
-				break;
-			case GL_FLUSH_FAILED:
-				write_failed(&error);
-				if (!retrying)
-					return false;
-				break;
-			case GL_FLUSH_ACKNOWLEDGED:
-				device_works();
-				break;
-			case GL_FLUSH_IDLE:
-				gl_flush_scan(now_us);
-				if (gl_flush_pending()->bytes > 0)
-				{
-					if (!have_file(&error))
-					{
-						give_up(&error);
-						return false;
-					}
-					gl_flush_begin(GL_FLUSH_REQUEST, now_us);
-				}
-				else if (gl_ring_durable_lsn(ring) == gl_ring_insert_lsn(ring))
-					return true;
-				else
-					gl_io_wait_sleep(now_us + 1000, gl_wait_event(GL_WAIT_WRITER_MAIN));
-				break;
-		}
-		if (now_us > deadline_us)
-			return false;
-	}
-}
-
-/* Seal the log with a close record, in a group of its own. */
-static bool
-seal(int64 deadline_us)
-{
-	GlRing	   *ring = gl_ring();
-	GlSeed		seed = gl_shared_seed();
-
-	for (;;)
-	{
-		GlRecordHeader header = {0};
-		GlClaim		claim;
-		uint64		position;
-		GlError		error;
-
-		if (!drain(deadline_us))
-			return false;
-
-		/* A run that never had a file has nothing to close. */
-		if (atomic_load(&gl_shared->segment_number) == 0)
-		{
-			atomic_fetch_or(&ring->insert_lsn, GL_SEALED);
-			return true;
-		}
-
-		if (!have_file(&error))
-			return false;
-		position = gl_ring_durable_lsn(ring);
-		if (gl_ring_try_claim(ring, position, GL_RECORD_HEADER_SIZE, GetCurrentTimestamp(),
-							  true, &claim) != GL_CLAIM_OK)
-			continue;
-
-		header.length = GL_RECORD_HEADER_SIZE;
-		header.time = claim.time;
-		header.kind = GL_RECORD_CLOSE;
-		header.undurable = enableFsync ?
-			gl_undurable_distance(claim.lsn, claim.durable_lsn) : GL_UNDURABLE_UNKNOWN;
-		gl_record_seal(&header, &seed, claim.lsn, gl_record_payload_crc(NULL, 0));
-		gl_ring_write(ring, claim.lsn, &header, sizeof(header));
-		gl_ring_publish(ring, claim.lsn, gl_hint(GL_SYNC_BATCH, false, gl_now_us()));
-		return drain(deadline_us);
-	}
-}
-
-static void
-close_log(void)
-{
-	bool		closed;
-
-	if (atomic_load(&gl_shared->state) != GL_STATE_OPEN)
-	{
-		wake_everybody();
-		return;
-	}
-	closed = seal(gl_now_us() + CLOSE_PATIENCE_US);
-	if (!closed)
-	{
-		atomic_fetch_or(&gl_ring()->insert_lsn, GL_SEALED);
-		ereport(LOG, (errmsg("grouplog could not make the last records durable before shutdown")));
-	}
-	atomic_store(&gl_shared->state, GL_STATE_CLOSED);
-	gl_files_close();
-	wake_everybody();
-	ereport(LOG,
-			(errmsg("grouplog closed at LSN %X/%X", LSN_FORMAT_ARGS(gl_ring_durable_lsn(gl_ring())))));
-}
-
 /* --- the loop --- */
 
 /* One look at everything while the log is open. */
@@ -513,14 +294,16 @@ work(void)
 	bool		changed;
 	const GlPending *pending = gl_flush_pending();
 	uint64		urgent;
+	int64		retry_at_us;
+	bool		refusing;
 	GlFlushStatus status;
 
 	gl_io_reap(gl_io_engine());
 	status = gl_flush_poll(now_us, &error);
 	if (status == GL_FLUSH_FAILED)
-		write_failed(&error);
+		gl_failure_write(&error);
 	else if (status == GL_FLUSH_ACKNOWLEDGED)
-		device_works();
+		gl_failure_over();
 
 	handle_request();
 
@@ -550,35 +333,34 @@ work(void)
 	decision.join_target = 1;
 	urgent = atomic_load(&gl_shared->urgent_lsn);
 
-	if (atomic_load(&gl_shared->refusal) == GL_REFUSE_DEVICE && now_us < retry_at_us)
+	refusing = gl_failure_refusing(&retry_at_us);
+	if (refusing && now_us < retry_at_us)
 		decision.wake_us = retry_at_us;
 	else if (pending->bytes > 0)
 	{
 		policy_config(&config);
 		decision = gl_policy_decide(gl_flush_policy(), &config, pending,
-									urgent > gl_ring_durable_lsn(ring) || retrying ||
-									atomic_load(&gl_shared->refusal) == GL_REFUSE_DEVICE,
+									urgent > gl_ring_durable_lsn(ring) || refusing ||
+									gl_failure_retrying(),
 									now_us);
 		if (decision.sync)
 		{
-			if (!have_file(&error))
+			if (!gl_group_file(&error))
 			{
-				give_up(&error);
+				gl_failure_give_up(&error);
 				return;
 			}
 			gl_flush_begin(decision.reason, now_us);
 			return;
 		}
 	}
-	else if (gl_current.fd < 0 && atomic_load(&gl_shared->need_segment) &&
-			 atomic_load(&gl_shared->refusal) != GL_REFUSE_DEVICE)
+	else if (gl_current.fd < 0 && atomic_load(&gl_shared->need_segment) && !refusing)
 	{
 		/* The first append of this run, or room that only a new file gives. */
-		if (!have_file(&error))
+		if (!gl_group_file(&error))
 		{
-			note_error(&error);
-			retry_at_us = now_us + BACKOFF_MIN_US;
-			until_us = Min(until_us, retry_at_us);
+			gl_failure_note(&error);
+			until_us = Min(until_us, now_us + FILE_RETRY_US);
 		}
 		else
 			return;
@@ -625,7 +407,7 @@ idle(void)
 		state = (GlState) atomic_load(&gl_shared->state);
 		if (error.sqlstate != 0)
 		{
-			note_error(&error);
+			gl_failure_note(&error);
 			/* Once for each reason, not once for each try. */
 			if (strcmp(error.message, open_error.message) != 0)
 				gl_error_report(WARNING, &error);
@@ -719,7 +501,7 @@ grouplog_writer_main(Datum arg)
 
 		if (!resume(&error))
 		{
-			note_error(&error);
+			gl_failure_note(&error);
 			gl_error_report(LOG, &error);
 			proc_exit(1);
 		}
@@ -736,7 +518,7 @@ grouplog_writer_main(Datum arg)
 				ereport(LOG, (errmsg("grouplog writer ends by request; another one carries on")));
 				proc_exit(1);
 			}
-			close_log();
+			gl_log_close();
 			proc_exit(0);
 		}
 		if (atomic_load(&gl_shared->state) == GL_STATE_OPEN)

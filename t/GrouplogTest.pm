@@ -24,7 +24,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  new_node kill_server writer_pid wait_for_writer status log_since log_position
+  new_node kill_server wait_for_server writer_pid wait_for_writer status log_since log_position
   new_ledger start_load wait_for_acks finish_load append_some check_ledger note_append
   lsn_number lsn_text wait_until sql_error
   segment_files log_directory save_log restore_log read_bytes write_bytes
@@ -112,6 +112,15 @@ sub kill_server
 			return !-d "/proc/$postmaster" && !grep { !process_is_gone($_) } @children;
 		})
 	  or BAIL_OUT('the server does not die');
+}
+
+# Until it accepts connections (again).
+sub wait_for_server
+{
+	my ($node) = @_;
+
+	return wait_until(
+		sub { system('pg_isready', '-q', '-d', $node->connstr('postgres')) == 0 });
 }
 
 sub writer_pid

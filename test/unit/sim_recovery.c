@@ -262,6 +262,8 @@ claim(uint8_t kind, const void *payload, uint32_t size)
 			 (uint32_t) (span - sizeof(header) - size));
 	insert_lsn += span;
 	handed_out = insert_lsn;
+	if (!fsync_on)
+		unsure_below = insert_lsn;
 	counts.records++;
 	return true;
 }
@@ -561,8 +563,6 @@ run_writer(const GlRecoveryResult *found)
 					flush();
 				break;
 		}
-		if (!fsync_on)
-			unsure_below = handed_out;
 		step();
 		if (backup.running)
 			backup_step();

@@ -1,0 +1,138 @@
+/*-------------------------------------------------------------------------
+ *
+ * close.c
+ *		Close the log at shutdown.
+ *
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "close.h"
+
+#include "compat.h"
+#include "config.h"
+#include "failure.h"
+#include "files.h"
+#include "flush.h"
+#include "io_wait.h"
+#include "miscadmin.h"
+#include "shared.h"
+#include "utils/timestamp.h"
+
+#define CLOSE_PATIENCE_US	INT64CONST(60000000)
+
+/*
+ * Make everything claimed so far durable.  Sessions that hold a claim publish
+ * before they look at their own interrupts.
+ */
+static bool
+drain(int64 deadline_us)
+{
+	GlRing	   *ring = gl_ring();
+	GlError		error;
+
+	for (;;)
+	{
+		int64		now_us = gl_now_us();
+
+		CHECK_FOR_INTERRUPTS();
+		gl_io_reap(gl_io_engine());
+		switch (gl_flush_poll(now_us, &error))
+		{
+			case GL_FLUSH_IN_FLIGHT:
+				gl_io_wait_sleep(now_us + GL_SLEEP_SLICE_MS * 1000, gl_wait_event(GL_WAIT_WRITER_IO));
+				break;
+			case GL_FLUSH_FAILED:
+				gl_failure_write(&error);
+				if (!gl_failure_retrying())
+					return false;
+				break;
+			case GL_FLUSH_ACKNOWLEDGED:
+				gl_failure_over();
+				break;
+			case GL_FLUSH_IDLE:
+				gl_flush_scan(now_us);
+				if (gl_flush_pending()->bytes > 0)
+				{
+					if (!gl_group_file(&error))
+					{
+						gl_failure_give_up(&error);
+						return false;
+					}
+					gl_flush_begin(GL_FLUSH_REQUEST, now_us);
+				}
+				else if (gl_ring_durable_lsn(ring) == gl_ring_insert_lsn(ring))
+					return true;
+				else
+					gl_io_wait_sleep(now_us + 1000, gl_wait_event(GL_WAIT_WRITER_MAIN));
+				break;
+		}
+		if (now_us > deadline_us)
+			return false;
+	}
+}
+
+/* Seal the log with a close record, in a group of its own. */
+static bool
+seal(int64 deadline_us)
+{
+	GlRing	   *ring = gl_ring();
+	GlSeed		seed = gl_shared_seed();
+
+	for (;;)
+	{
+		GlRecordHeader header = {0};
+		GlClaim		claim;
+		uint64		position;
+		GlError		error;
+
+		if (!drain(deadline_us))
+			return false;
+
+		/* A run that never had a file has nothing to close. */
+		if (atomic_load(&gl_shared->segment_number) == 0)
+		{
+			atomic_fetch_or(&ring->insert_lsn, GL_SEALED);
+			return true;
+		}
+
+		if (!gl_group_file(&error))
+			return false;
+		position = gl_ring_durable_lsn(ring);
+		if (gl_ring_try_claim(ring, position, GL_RECORD_HEADER_SIZE, GetCurrentTimestamp(),
+							  true, &claim) != GL_CLAIM_OK)
+			continue;
+
+		header.length = GL_RECORD_HEADER_SIZE;
+		header.time = claim.time;
+		header.kind = GL_RECORD_CLOSE;
+		header.undurable = enableFsync ?
+			gl_undurable_distance(claim.lsn, claim.durable_lsn) : GL_UNDURABLE_UNKNOWN;
+		gl_record_seal(&header, &seed, claim.lsn, gl_record_payload_crc(NULL, 0));
+		gl_ring_write(ring, claim.lsn, &header, sizeof(header));
+		gl_ring_publish(ring, claim.lsn, gl_hint(GL_SYNC_BATCH, false, gl_now_us()));
+		return drain(deadline_us);
+	}
+}
+
+void
+gl_log_close(void)
+{
+	bool		closed;
+
+	if (atomic_load(&gl_shared->state) != GL_STATE_OPEN)
+	{
+		gl_shared_wake_everybody();
+		return;
+	}
+	closed = seal(gl_now_us() + CLOSE_PATIENCE_US);
+	if (!closed)
+	{
+		atomic_fetch_or(&gl_ring()->insert_lsn, GL_SEALED);
+		ereport(LOG, (errmsg("grouplog could not make the last records durable before shutdown")));
+	}
+	atomic_store(&gl_shared->state, GL_STATE_CLOSED);
+	gl_files_close();
+	gl_shared_wake_everybody();
+	ereport(LOG,
+			(errmsg("grouplog closed at LSN %X/%X", LSN_FORMAT_ARGS(gl_ring_durable_lsn(gl_ring())))));
+}

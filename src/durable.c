@@ -1,0 +1,149 @@
+/*-------------------------------------------------------------------------
+ *
+ * durable.c
+ *		Wait until records are durable.
+ *
+ * Waits sleep in slices of at most 100 ms and look at interrupts, the
+ * postmaster and the writer in between.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "durable.h"
+
+#include "compat.h"
+#include "gate.h"
+#include "miscadmin.h"
+#include "reader.h"
+#include "shared.h"
+
+/* What an error during a wait must say. */
+typedef struct WaitContext
+{
+	uint64		lsn;
+} WaitContext;
+
+static void
+wait_error_context(void *arg)
+{
+	WaitContext *context = arg;
+
+	errcontext("waiting for the record at LSN %X/%X, which is in the log and may still become durable",
+			   LSN_FORMAT_ARGS(context->lsn));
+}
+
+static void pg_attribute_noreturn()
+raise_unknown(uint64 lsn)
+{
+	GlError		problem;
+
+	gl_stat_add(&gl_shared->stats.outcome_unknown, 1);
+	gl_shared_get_error(&gl_shared->last_error, &problem);
+	ereport(ERROR,
+			(errcode(problem.sqlstate != 0 && problem.sqlstate != ERRCODE_INTERNAL_ERROR ?
+					 problem.sqlstate : ERRCODE_IO_ERROR),
+			 errmsg("the outcome of the record at LSN %X/%X is unknown", LSN_FORMAT_ARGS(lsn)),
+			 problem.message[0] ? errdetail_internal("%s", problem.message) : 0,
+			 errhint("The record is in the log's memory and may still become durable; ask with grouplog.wait_durable.")));
+}
+
+bool
+gl_wait_until(uint64 lsn, int64 deadline_us)
+{
+	GlRing	   *ring = gl_ring();
+	WaitContext context = {.lsn = lsn};
+	ErrorContextCallback callback = {
+		.previous = error_context_stack,
+		.callback = wait_error_context,
+		.arg = &context
+	};
+	bool		durable = true;
+
+	error_context_stack = &callback;
+	for (;;)
+	{
+		uint32		seen = gl_wakeup_prepare(&gl_shared->durable);
+		long		slice = GL_SLEEP_SLICE_MS;
+
+		if (gl_ring_durable_lsn(ring) > lsn)
+		{
+			gl_wakeup_cancel(&gl_shared->durable);
+			break;
+		}
+		if (lsn < atomic_load(&gl_shared->failed_lsn) ||
+			atomic_load(&gl_shared->state) == GL_STATE_CLOSED)
+		{
+			gl_wakeup_cancel(&gl_shared->durable);
+			/* The order matters: durable first, failed after it. */
+			if (gl_ring_durable_lsn(ring) > lsn)
+				break;
+			error_context_stack = callback.previous;
+			raise_unknown(lsn);
+		}
+		if (deadline_us != GL_NEVER)
+		{
+			int64		rest = deadline_us - gl_now_us();
+
+			if (rest <= 0)
+			{
+				gl_wakeup_cancel(&gl_shared->durable);
+				durable = false;
+				break;
+			}
+			slice = Min(slice, (long) (rest / 1000) + 1);
+		}
+		gl_wakeup_sleep(&gl_shared->durable, seen, slice, gl_wait_event(GL_WAIT_APPEND_DURABLE));
+		CHECK_FOR_INTERRUPTS();
+		gl_gate_check_writer();
+	}
+	error_context_stack = callback.previous;
+	return durable;
+}
+
+bool
+gl_wait_durable(uint64 lsn, int64 timeout_us)
+{
+	GlRing	   *ring = gl_ring();
+	GlState		state;
+	uint64		run_start;
+
+	gl_gate_check_readable();
+	state = (GlState) atomic_load(&gl_shared->state);
+	run_start = atomic_load(&gl_shared->run_start);
+
+	if (lsn == 0 || lsn >= gl_ring_insert_lsn(ring))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("LSN %X/%X was never handed out", LSN_FORMAT_ARGS(lsn)),
+				 errhint("Use the LSN that an append has returned.")));
+	if (lsn < run_start || state == GL_STATE_CORRUPT)
+	{
+		if (gl_reader_lsn_lost(lsn))
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_EXCEPTION),
+					 errmsg("the record at LSN %X/%X was lost in a crash", LSN_FORMAT_ARGS(lsn)),
+					 errdetail("It was in memory, not on stable storage, when the server went down.")));
+		return true;
+	}
+
+	if (gl_ring_durable_lsn(ring) > lsn)
+		return true;
+	gl_shared_urge(lsn + 1);
+	return gl_wait_until(lsn, timeout_us < 0 ? GL_NEVER : gl_now_us() + timeout_us);
+}
+
+uint64
+gl_flush(void)
+{
+	GlRing	   *ring = gl_ring();
+	uint64		end;
+
+	gl_gate_check_allowed();
+	gl_gate_check_open();
+	end = gl_ring_insert_lsn(ring);
+	if (gl_ring_durable_lsn(ring) < end)
+	{
+		gl_shared_urge(end);
+		gl_wait_until(end - 1, GL_NEVER);
+	}
+	return end;
+}

@@ -1,0 +1,168 @@
+/*-------------------------------------------------------------------------
+ *
+ * tail.c
+ *		The end of the log, read and made durable before it is believed.
+ *
+ * See tail.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "tail.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "io_wait.h"
+#include "miscadmin.h"
+#include "segment.h"
+
+#define COPY_BUFFER		(1024 * 1024)
+
+int64_t
+gl_tail_read(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t size)
+{
+	GlTailReader *reader = arg;
+	const GlMapEntry *entry = &reader->map->entries[index];
+	uint32		done = 0;
+
+	if (reader->open_index != index)
+	{
+		char		path[MAXPGPATH];
+
+		if (reader->fd >= 0)
+			close(reader->fd);
+		gl_segment_path(path, entry->number, entry->first_lsn);
+		reader->fd = -1;
+		reader->open_index = -1;
+		if (reader->direct)
+			reader->fd = gl_open_file(path, O_RDONLY | O_DIRECT);
+		if (reader->fd < 0)
+			reader->fd = gl_open_file(path, O_RDONLY);
+		if (reader->fd < 0)
+			return -errno;
+		reader->open_index = index;
+	}
+
+	while (done < size)
+	{
+		ssize_t		got = pread(reader->fd, (char *) buf + done, size - done, offset + done);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		done += got;
+		/* Short: the end of the file. Direct I/O could not go on from there. */
+		if (got == 0 || done % GL_BLOCK != 0)
+			break;
+	}
+	return done;
+}
+
+void
+gl_tail_close(GlTailReader *reader)
+{
+	if (reader->fd >= 0)
+		close(reader->fd);
+	reader->fd = -1;
+	reader->open_index = -1;
+}
+
+/* The files that may hold the end: back to the last one that ended full. */
+static uint32
+tail_begin(const GlLogMap *map)
+{
+	uint32		i = map->count;
+
+	while (i > 0)
+	{
+		const GlMapEntry *entry = &map->entries[--i];
+
+		if (i + 1 < map->count &&
+			entry->end == gl_segment_full_end(entry->first_lsn, entry->segment_size))
+			return i + 1;
+	}
+	return 0;
+}
+
+bool
+gl_tail_sync(const GlLogMap *map, GlError *error)
+{
+	if (!enableFsync)
+		return true;
+	for (uint32 i = tail_begin(map); i < map->count; i++)
+	{
+		char		path[MAXPGPATH];
+		int			fd;
+		int			failed;
+
+		gl_segment_path(path, map->entries[i].number, map->entries[i].first_lsn);
+		fd = gl_open_file(path, O_RDWR);
+		if (fd < 0)
+			failed = errno;
+		else
+		{
+			failed = gl_io_fsync(fd);
+			close(fd);
+		}
+		/* A read-only file system holds nothing that could be lost. */
+		if (failed != 0 && failed != EROFS)
+		{
+			gl_error_set(error, gl_error_sqlstate(failed), failed, NULL,
+						 "could not fsync file \"%s\": %s", path, strerror(failed));
+			return false;
+		}
+	}
+	return gl_directory_sync(error);
+}
+
+bool
+gl_tail_rewrite(const GlLogMap *map, uint64 end, GlError *error)
+{
+	char	   *buf = palloc(COPY_BUFFER);
+	bool		fine = true;
+
+	for (uint32 i = tail_begin(map); i < map->count && fine; i++)
+	{
+		const GlMapEntry *entry = &map->entries[i];
+		uint64		from = gl_block_floor(entry->first_lsn);
+		uint64		to = Min(entry->end, end);
+		char		path[MAXPGPATH];
+		int			fd;
+		int			failed = 0;
+
+		if (end > entry->ring_size)
+			from = Max(from, gl_block_floor(end - entry->ring_size));
+		gl_segment_path(path, entry->number, entry->first_lsn);
+		fd = gl_open_file(path, O_RDWR);
+		if (fd < 0)
+			failed = errno;
+		while (failed == 0 && from < to)
+		{
+			uint64		offset = gl_segment_offset(entry->first_lsn, from);
+			ssize_t		got = pread(fd, buf, Min(COPY_BUFFER, to - from), offset);
+
+			CHECK_FOR_INTERRUPTS();
+			if (got < 0)
+				failed = errno;
+			else if (got == 0)
+				break;
+			else if (pwrite(fd, buf, got, offset) != got)
+				failed = errno ? errno : ENOSPC;
+			else
+				from += got;
+		}
+		if (failed == 0 && enableFsync)
+			failed = gl_io_fsync(fd);
+		if (fd >= 0)
+			close(fd);
+		if (failed != 0 && failed != EROFS)
+		{
+			gl_error_set(error, gl_error_sqlstate(failed), failed, NULL,
+						 "could not make file \"%s\" durable: %s", path, strerror(failed));
+			fine = false;
+		}
+	}
+	pfree(buf);
+	return fine;
+}
