@@ -118,7 +118,7 @@ RETURNS pg_catalog.pg_lsn
 AS 'MODULE_PATHNAME', 'grouplog_flush'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION grouplog.flush() IS
-'make everything appended so far durable now; returns the LSN before which all is';
+'make every record appended so far durable now; returns the LSN of the last durable record, 0/0 if there is none';
 
 /*
  * Reading.  A set-returning function in FROM is collected whole before the

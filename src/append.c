@@ -291,9 +291,8 @@ gl_append(const GlPayload *payloads, int64 count, uint8 flags, GlSyncMode mode, 
 	uint64		limit;
 	BatchContext context = {0};
 	ErrorContextCallback callback;
-	uint64		bytes = 0;
 
-	gl_gate_check_allowed();
+	gl_gate_check_allowed("append to");
 	stream = gl_stream_id();
 	ring = gl_ring();
 	limit = gl_ring_max_span(ring) - GL_RECORD_HEADER_SIZE;
@@ -326,13 +325,11 @@ gl_append(const GlPayload *payloads, int64 count, uint8 flags, GlSyncMode mode, 
 		context.last_lsn = append_one(&payloads[i], flags, stream,
 									  waits ? mode : GL_SYNC_PERIODIC, waits);
 		context.appended++;
-		bytes += payloads[i].size;
+		gl_stat_add(&stat->appends, 1);
+		gl_stat_add(&stat->append_bytes, payloads[i].size);
 		if (count > 1)
 			CHECK_FOR_INTERRUPTS();
 	}
-	gl_stat_add(&stat->appends, count);
-	gl_stat_add(&stat->append_bytes, bytes);
-
 	if (wait && mode != GL_SYNC_PERIODIC)
 	{
 		int64		start_ns = gl_now_ns();

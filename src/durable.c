@@ -137,7 +137,7 @@ gl_flush(void)
 	GlRing	   *ring = gl_ring();
 	uint64		end;
 
-	gl_gate_check_allowed();
+	gl_gate_check_readable();
 	gl_gate_check_open();
 	end = gl_ring_insert_lsn(ring);
 	if (gl_ring_durable_lsn(ring) < end)
@@ -145,5 +145,5 @@ gl_flush(void)
 		gl_shared_urge(end);
 		gl_wait_until(end - 1, GL_NEVER);
 	}
-	return end;
+	return atomic_load(&gl_shared->last_lsn);
 }

@@ -25,7 +25,11 @@ extern bool gl_wait_until(uint64 lsn, int64 deadline_us);
  */
 extern bool gl_wait_durable(uint64 lsn, int64 timeout_us);
 
-/* Make everything appended so far durable; returns the end: all before it is. */
+/*
+ * Make everything appended so far durable.  Returns the LSN of the last durable
+ * record, '0/0' if there is none: everything appended before the call is at or
+ * before it.
+ */
 extern uint64 gl_flush(void);
 
 #endif							/* GROUPLOG_DURABLE_H */

@@ -433,6 +433,19 @@ gl_files_recycle_oldest(bool *became_spare, GlError *error)
 	return true;
 }
 
+void
+gl_files_keep_budget(void)
+{
+	GlError		error;
+	uint64		freed;
+
+	if (gl_on_full != GL_ON_FULL_RECYCLE || file_count < 2 ||
+		gl_files_bytes() <= gl_config_max_bytes())
+		return;
+	if (!remove_oldest(&freed, &error))
+		gl_error_report(LOG, &error);
+}
+
 bool
 gl_files_sync_all(GlError *error)
 {

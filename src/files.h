@@ -68,6 +68,12 @@ extern bool gl_files_recyclable(void);
 /* Turn the oldest file into a spare (or remove it, where it is too short). */
 extern bool gl_files_recycle_oldest(bool *became_spare, GlError *error);
 
+/*
+ * on_full = recycle: over the budget (which may have been lowered) the oldest
+ * file goes; one at a call.
+ */
+extern void gl_files_keep_budget(void);
+
 /* The bytes of all our files; the wanted size of a spare. */
 extern uint64 gl_files_bytes(void);
 extern uint64 gl_spare_bytes(void);

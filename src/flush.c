@@ -32,12 +32,14 @@ static bool syncing;			/* fdatasync after the write */
 static char *last_block = NULL; /* private copy, block-aligned */
 
 static uint64 scan_lsn;
+static uint64 last_lsn;			/* of the last record scanned */
 static GlPending pending;
 static GlPolicy policy;
 static uint64 waiters_cut;
 
 /* The group in flight. */
 static uint64 group_cut;
+static uint64 group_last_lsn;	/* of its last record */
 static uint32 group_waiters;
 static uint64 group_data_records;
 static int64 group_start_ns;
@@ -109,6 +111,7 @@ gl_flush_scan(int64 now_us)
 					   gl_hint_time(hint, now_us), span);
 		if (header->kind == GL_RECORD_DATA)
 			pending_data_records++;
+		last_lsn = scan_lsn;
 		scan_lsn += span;
 	}
 	return scan_lsn != start;
@@ -118,6 +121,15 @@ const GlPending *
 gl_flush_pending(void)
 {
 	return &pending;
+}
+
+bool
+gl_flush_fills_file(void)
+{
+	GlRing	   *ring = gl_ring();
+
+	return pending.bytes > 0 &&
+		scan_lsn == gl_segment_full_end(gl_ring_durable_lsn(ring), ring->segment_size);
 }
 
 bool
@@ -164,6 +176,7 @@ gl_flush_begin(GlFlushReason reason, int64 now_us)
 	Assert(!in_flight && gl_current.fd >= 0 && scan_lsn > durable);
 
 	group_cut = scan_lsn;
+	group_last_lsn = last_lsn;
 	group_waiters = pending.waiters;
 	group_data_records = pending_data_records;
 	whole = gl_block_floor(group_cut);
@@ -274,6 +287,7 @@ gl_flush_poll(int64 now_us, GlError *error)
 	in_flight = false;
 	durable = gl_ring_durable_lsn(ring);
 	atomic_store_explicit(&ring->durable_us, now_us, memory_order_relaxed);
+	atomic_store_explicit(&gl_shared->last_lsn, group_last_lsn, memory_order_relaxed);
 	atomic_store(&ring->durable_lsn, group_cut);
 	gl_wakeup_broadcast(&gl_shared->durable);
 	gl_wakeup_broadcast(&gl_shared->room);

@@ -38,6 +38,12 @@ extern bool gl_flush_scan(int64 now_us);
 /* What is scanned and not yet in a group. */
 extern const GlPending *gl_flush_pending(void);
 
+/*
+ * Does what is pending reach to the end of the file?  Whoever waits may then be
+ * in the next file, where the scan does not look before this group is done.
+ */
+extern bool gl_flush_fills_file(void);
+
 /* Is something claimed beyond the scan? */
 extern bool gl_flush_unpublished(void);
 

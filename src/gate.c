@@ -32,22 +32,22 @@ gl_gate_check_loaded(void)
 }
 
 void
-gl_gate_check_allowed(void)
+gl_gate_check_allowed(const char *what)
 {
 	gl_gate_check_loaded();
 	if (RecoveryInProgress())
 		ereport(ERROR,
 				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
-				 errmsg("cannot append to the log during recovery"),
-				 errhint("Append on the primary server, or promote this one.")));
+				 errmsg("cannot %s the log during recovery", what),
+				 errhint("Use the primary server, or promote this one.")));
 	if (XactReadOnly)
 		ereport(ERROR,
 				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
-				 errmsg("cannot append to the log in a read-only transaction")));
+				 errmsg("cannot %s the log in a read-only transaction", what)));
 	if (IsInParallelMode())
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-				 errmsg("cannot append to the log during a parallel operation")));
+				 errmsg("cannot %s the log during a parallel operation", what)));
 }
 
 /* A writer that is gone for good must not leave us asleep for ever. */
@@ -154,7 +154,7 @@ gl_gate_check_readable(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot read the log during recovery"),
-				 errhint("Read on the primary server, or promote this one.")));
+				 errhint("Use the primary server, or promote this one.")));
 	gl_gate_wait_started();
 	if (atomic_load(&gl_shared->state) == GL_STATE_UNAVAILABLE)
 	{

@@ -18,9 +18,10 @@ extern void gl_gate_check_loaded(void);
 
 /*
  * Everything that forbids a change whatever the record: not preloaded,
- * recovery, read-only transaction, parallel mode.
+ * recovery, read-only transaction, parallel mode.  what: "append to", ..., for
+ * the message.
  */
-extern void gl_gate_check_allowed(void);
+extern void gl_gate_check_allowed(const char *what);
 
 /* The log is open for appends. */
 extern void gl_gate_check_open(void);

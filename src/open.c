@@ -137,6 +137,9 @@ begin_run(uint64 end, uint64 next_lsn, int64 last_time, GlError *error)
 		return false;
 	atomic_store(&gl_shared->nonce, nonce);
 	atomic_store(&gl_shared->end_before, end);
+	/* Where the files that were walked hold none, a place in the last one. */
+	atomic_store(&gl_shared->last_lsn,
+				 found.last_lsn != 0 || end == 0 ? found.last_lsn : end - GL_GRANULE);
 	atomic_store(&gl_shared->run_start, next_lsn);
 	gl_ring_start(gl_ring(), next_lsn, last_time);
 	return true;

@@ -49,7 +49,6 @@ typedef struct Scan
 	GlWalk		walk;
 	GlRecoveryResult *result;
 
-	uint64_t	credible;		/* nothing at or beyond this is before end_lsn */
 	uint64_t	end;			/* after the last valid record; 0 if none */
 	uint8_t		last_kind;		/* of that record */
 } Scan;
@@ -87,7 +86,7 @@ note_record(Scan *scan, const GlWalkRecord *record, bool before_end)
 	scan->last_kind = record->header->kind;
 	if (record->header->time > result->last_time)
 		result->last_time = record->header->time;
-	if (before_end && record->next_lsn <= scan->credible)
+	if (before_end)
 	{
 		result->records++;
 		result->last_lsn = record->lsn;
@@ -239,19 +238,20 @@ judge_tail(Scan *scan, uint64_t x, bool is_closed)
 }
 
 /*
- * Read a segment that is known to be whole for its last record and time; what
- * is invalid in it is passed over.  False on failure.
+ * Read the segment up to an LSN within or at the end of the file at index, for
+ * its last record and time; what is invalid in it is passed over.  *end: after
+ * the last record, or where the segment begins.  False on failure.
  */
 static bool
-scan_segment_before(Scan *scan, uint32_t index)
+scan_segment(Scan *scan, uint32_t index, uint64_t limit, uint64_t *end)
 {
 	GlWalkRecord record;
 	GlWalkStatus status;
-	uint64_t	begin;
 
-	segment_begin(scan->map, index, &begin);
-	gl_walk_seek(&scan->walk, begin);
-	scan->walk.limit = scan->map->entries[index].end;
+	segment_begin(scan->map, index, end);
+	gl_walk_seek(&scan->walk, *end);
+	scan->walk.limit = limit;
+	scan->bytes_total += limit - *end;
 
 	for (;;)
 	{
@@ -261,7 +261,36 @@ scan_segment_before(Scan *scan, uint32_t index)
 		if (status != GL_WALK_RECORD)
 			return !note_failure(scan, status);
 		note_record(scan, &record, true);
+		*end = record.next_lsn;
 	}
+}
+
+/*
+ * The log ends at a fault of the map: not in the middle of a record that the
+ * fault has cut, but before it.  False on failure.
+ */
+static bool
+end_at_fault(Scan *scan, const GlMapFault *fault)
+{
+	GlRecoveryResult *result = scan->result;
+	uint64_t	valid_end = scan->end;
+	uint32_t	index = scan->map->count;
+
+	result->bad_map = fault->problem;
+	result->bad_lsn = fault->lsn;
+	result->bad_index = fault->index;
+	result->records = 0;
+	result->last_lsn = 0;
+	while (live_before(scan->map, &index))
+	{
+		if (scan->map->entries[index].base >= fault->lsn)
+			continue;
+		if (!scan_segment(scan, index, fault->lsn, &result->bad_lsn))
+			return false;
+		break;
+	}
+	scan->end = valid_end;
+	return true;
 }
 
 /* The log as a crash may have left it. */
@@ -322,9 +351,8 @@ run_strict(Scan *scan, uint32_t newest_index, const GlMapFault *fault, uint64_t 
 	/* the lowest LSN at fault is what is reported */
 	if (fault->problem != GL_MAP_OK && (!is_corrupt || fault->lsn <= x))
 	{
-		result->bad_map = fault->problem;
-		result->bad_lsn = fault->lsn;
-		result->bad_index = fault->index;
+		if (!end_at_fault(scan, fault))
+			return;
 		is_corrupt = true;
 	}
 	else if (is_corrupt)
@@ -348,14 +376,12 @@ run_strict(Scan *scan, uint32_t newest_index, const GlMapFault *fault, uint64_t 
 	if (!has_record)
 	{
 		uint32_t	before = first_index;
+		uint64_t	last_end;
 
 		result->end_lsn = end_before_run(map, first_index, x);
-		if (live_before(map, &before))
-		{
-			scan->bytes_total += map->entries[before].segment_size;
-			if (!scan_segment_before(scan, before))
-				return;
-		}
+		if (live_before(map, &before) &&
+			!scan_segment(scan, before, map->entries[before].end, &last_end))
+			return;
 	}
 	result->valid_end = result->end_lsn;
 	set_next_lsn(scan, newest, next_segment_size);
@@ -482,9 +508,6 @@ gl_recovery_run(const GlLogMap *map, const GlMapFault *fault, bool restored,
 	scan.arg = arg;
 	scan.progress = progress;
 	scan.result = result;
-	scan.credible = UINT64_MAX;
-	if (fault->problem != GL_MAP_OK && !restored)
-		scan.credible = fault->lsn;
 
 	if (map->count == 0)
 	{

@@ -53,7 +53,10 @@ typedef struct GlRecoveryResult
 	uint64_t	holes;			/* restored: invalid stretches passed over */
 	uint64_t	holes_end;		/* restored: end of the last of them, 0 if none */
 
-	/* CORRUPT and READ_ERROR: where, and why */
+	/*
+	 * CORRUPT and READ_ERROR: where, and why.  If the map is at fault, after the
+	 * last whole record before the fault.
+	 */
 	uint64_t	bad_lsn;
 	uint32_t	bad_index;		/* entry in the map */
 	GlRecordCheck bad_check;	/* GL_RECORD_OK when the map itself is at fault ... */

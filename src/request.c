@@ -70,7 +70,7 @@ gl_request(int kind, uint64 lsn)
 	uint64		result;
 	GlError		error;
 
-	gl_gate_check_allowed();
+	gl_gate_check_allowed("change");
 	gl_gate_wait_started();
 	wait_for_request(GL_REQUEST_FREE, kind, lsn);
 	PG_ENSURE_ERROR_CLEANUP(abandon_request, (Datum) 0);

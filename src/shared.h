@@ -99,6 +99,7 @@ typedef struct GlShared
 	_Atomic uint64 before_number;	/* newest file before this run */
 	_Atomic uint64 holes_end;	/* holes below it came with a base backup */
 	_Atomic uint64 oldest_lsn;	/* the first LSN that is kept */
+	_Atomic uint64 last_lsn;	/* of the last durable record; 0: there is none */
 	_Atomic uint64 directory_generation;	/* moves with every file that comes or goes */
 	_Atomic uint64 directory_bytes; /* on disk, all files of the log */
 	_Atomic uint64 segment_number;	/* the file being written; 0: none yet */

@@ -118,7 +118,7 @@ append_one(FunctionCallInfo fcinfo, uint8 flags, bool wait)
 	GlPayload	payload;
 	struct varlena *value;
 
-	gl_gate_check_allowed();
+	gl_gate_check_allowed("append to");
 	require_not_null(fcinfo, 0, "payload");
 	mode = mode_argument(fcinfo, 1);
 
@@ -169,7 +169,7 @@ append_array(FunctionCallInfo fcinfo, uint8 flags)
 	int64		filled = 0;
 	GlPayload  *payloads;
 
-	gl_gate_check_allowed();
+	gl_gate_check_allowed("append to");
 	require_not_null(fcinfo, 0, "array of payloads");
 	mode = mode_argument(fcinfo, 1);
 

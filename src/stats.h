@@ -44,7 +44,7 @@ typedef struct GlStats
 	alignas(64) _Atomic uint64 buffers_full;	/* had to wait for ring room */
 	_Atomic uint64 lag_waits;		/* periodic appends that waited for the lag limit */
 	_Atomic uint64 refused;			/* appends refused: full disk, budget, closed, failed */
-	_Atomic uint64 outcome_unknown;	/* waits that ended without an answer: device failure, cancel */
+	_Atomic uint64 outcome_unknown;	/* waits that ended without an answer because the device failed */
 
 	/* the flusher */
 	alignas(64) _Atomic uint64 groups;

@@ -31,7 +31,7 @@
  * Does it pay.  A wait of d sync times, with p waiters pending and j joining,
  * saves 1 - d for each who joined: without it they would have spent the rest of
  * a sync in progress and then one more.  It costs d for each of the p, and for
- * each of the m who come during the sync, as that starts later by d: so
+ * each of the m who would have caught the next sync, as that starts later by d:
  *
  *		j (1 - d)  against  (p + m) d
  *
@@ -42,6 +42,11 @@
  * at once wins, since one part of the sessions computes while the other's sync
  * runs.  Then waits stop, except for a probe after 1, 2, 4 ... groups; and as old
  * experience fades meanwhile, the first probe that pays brings them back.
+ *
+ * Where sync times vary much, a sync in progress is likely to be a long one, and
+ * the rest of it, which the joiners are spared, is longer than 1 - d: the part
+ * that is left after half the usual time is measured, and d's other values lie
+ * on the line through it.
  *
  * Only sessions that wait are counted, never records: a session that appends a
  * thousand records without waiting is nobody's company.
@@ -205,7 +210,9 @@ learn(GlPolicy *policy, const GlPending *pending)
 		double		joined = policy->waited_joined;
 		double		before = policy->waited_before;
 
-		smooth(&lesson->gain, joined * (1.0 - 2.0 * d * (1.0 - policy->tail)) / (before + joined), SMOOTHING);
+		double		spared = 1.0 - 2.0 * d * (1.0 - policy->tail);
+
+		smooth(&lesson->gain, joined * spared / (before + joined), SMOOTHING);
 		smooth(&lesson->cost, (before + delayed(policy, pending)) * d / (before + joined), SMOOTHING);
 
 		if (policy->waited_probing)
@@ -423,7 +430,9 @@ gl_policy_done(GlPolicy *policy, int64_t now_us)
 	{
 		if (took_us > policy->sync_us * SYNC_CLAMP)
 			took_us = policy->sync_us * SYNC_CLAMP;
-		smooth(&policy->tail, took_us > policy->sync_us / 2 ? took_us / policy->sync_us - 0.5 : 0, SMOOTHING);
+		smooth(&policy->tail,
+			   took_us > policy->sync_us / 2 ? took_us / policy->sync_us - 0.5 : 0,
+			   SMOOTHING);
 		smooth(&policy->sync_us, took_us, SMOOTHING);
 	}
 	policy->done_us = now_us;

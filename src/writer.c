@@ -309,6 +309,7 @@ work(void)
 
 	if (now_us - space_checked_us > SPACE_CHECK_US)
 		check_free_space(now_us);
+	gl_files_keep_budget();
 	changed = gl_spares_step(now_us, &pause_us);
 	gl_files_set_limit();
 	if (changed)
@@ -341,7 +342,7 @@ work(void)
 		policy_config(&config);
 		decision = gl_policy_decide(gl_flush_policy(), &config, pending,
 									urgent > gl_ring_durable_lsn(ring) || refusing ||
-									gl_failure_retrying(),
+									gl_failure_retrying() || gl_flush_fills_file(),
 									now_us);
 		if (decision.sync)
 		{

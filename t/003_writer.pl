@@ -104,15 +104,15 @@ foreach my $round (1 .. 2)
 # ---- SIGSTOP: waits can be cancelled ----
 {
 	my $pid = writer_pid($node);
-	my $position = log_position($node);
 
+	append_some($node, $ledger, 'H17 the log has a file before the writer is stopped');
 	kill 'STOP', $pid;
 	foreach my $statement (
 		q(SELECT grouplog.append('9002-1:', 'batch')),
 		q(SELECT grouplog.append('9002-2:', 'group')),
 		q(SELECT grouplog.append('9002-3:', 'adaptive')),
-		q(SELECT grouplog.flush()),
 		q(SELECT grouplog.wait_durable(grouplog.append_async('9002-4:'))),
+		q(SELECT grouplog.flush()),
 		q(SELECT grouplog.truncate('0/1')))
 	{
 		my $start = time;

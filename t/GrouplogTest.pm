@@ -29,6 +29,7 @@ our @EXPORT = qw(
   lsn_number lsn_text wait_until sql_error
   segment_files log_directory save_log restore_log read_bytes write_bytes
   cut_file file_at build_library build_program scratch
+  use_faults set_fault clear_faults fault_hits set_clock start_with_faults
 );
 
 my %default_conf = (
@@ -562,6 +563,85 @@ sub compile
 	system("$compiler -O1 -Wall -o '$output' '$source' @flags >'$log' 2>&1") == 0
 	  or do { note slurp_file($log) if -e $log; return; };
 	return $output;
+}
+
+# ---- faults: see test/faultlib.c ----
+
+my %call = (write => 1, fdatasync => 2, fsync => 4, read => 8, direct => 16, rename => 32);
+my %file = (segment => 1, spare => 2, directory => 4, control => 8);
+my ($library, $knobs);
+
+# False where there is no compiler.
+sub use_faults
+{
+	$library = build_library() or return 0;
+	$knobs = scratch('faults');
+	clear_faults();
+	return 1;
+}
+
+sub write_knobs
+{
+	my ($offset, $bytes) = @_;
+
+	# in place: every process has mapped the file
+	open my $handle, -e $knobs ? '+<:raw' : '+>:raw', $knobs or die "$knobs: $!";
+	sysseek $handle, $offset, 0;
+	syswrite $handle, $bytes;
+	close $handle;
+}
+
+# set_fault(SLOT, calls => [...], files => [...], error => N, bytes => N,
+#   delay => ms, skip => N, count => N)
+sub set_fault
+{
+	my ($slot, %fault) = @_;
+	my $calls = 0;
+	my $files = 0;
+
+	$calls += $call{$_} // die "no call $_" foreach @{ $fault{calls} };
+	$files += $file{$_} // die "no file $_" foreach @{ $fault{files} // ['segment'] };
+
+	# what it strikes is written last
+	write_knobs(8 + 32 * $slot, pack 'l', 0);
+	write_knobs(12 + 32 * $slot,
+		pack 'l7', $files, $fault{error} // 0, $fault{bytes} // 0, $fault{delay} // 0,
+		$fault{skip} // 0, $fault{count} // -1, 0);
+	write_knobs(8 + 32 * $slot, pack 'l', $calls);
+}
+
+sub clear_faults
+{
+	if (!-e $knobs)
+	{
+		write_knobs(0, pack 'q l64', 0, (0) x 64);
+		return;
+	}
+	write_knobs(8 + 32 * $_, pack 'l8', (0) x 8) foreach 0 .. 7;
+}
+
+sub fault_hits
+{
+	my ($slot) = @_;
+
+	return unpack 'l', read_bytes($knobs, 8 + 32 * $slot + 28, 4);
+}
+
+# Seconds that the wall clock of the servers is ahead.
+sub set_clock
+{
+	my ($seconds) = @_;
+
+	write_knobs(0, pack 'q', $seconds * 1_000_000);
+}
+
+sub start_with_faults
+{
+	my ($node, %options) = @_;
+
+	local $ENV{GROUPLOG_FAULTS} = $knobs;
+	local $ENV{LD_PRELOAD} = $library;
+	return $node->start(%options);
 }
 
 # The path of the fault library, or undef where there is no compiler.

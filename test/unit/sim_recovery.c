@@ -35,6 +35,10 @@
  *	  A reader, or verify(), finds it there, and the simulation checks that;
  *	- the newest file lost as a whole.
  *
+ * A corrupt log is ended there, sometimes, for good (accept_end), and goes on.
+ * Sometimes a spare holds what the log would have become if it had gone on in
+ * another way: the same LSNs and epochs, but never the same nonce.
+ *
  * And now and then a base backup is taken while the writer goes on: files are
  * copied block by block, in any order, some of the newest not at all.  Every
  * record that was durable when it began must be in the restored log.
@@ -95,13 +99,14 @@ static uint8_t ring[1 << 17];
 static GlSeed seed;
 static uint64_t insert_lsn;
 static uint64_t durable_lsn;
-static uint64_t last_durable_lsn;	/* an older value, as a slow claim may see */
+static uint64_t last_durable_lsn;	/* an older value, as a slow claim may have seen it */
 static SimFile *current;
 static uint64_t current_first;
 static uint64_t current_full;
 static uint32_t pending;		/* index of the first record not durable */
 static bool fsync_on;
 static bool closed;
+static bool accepting;			/* the log is corrupt, and about to be ended */
 
 /* crashing */
 static jmp_buf crashed;
@@ -129,6 +134,8 @@ static struct
 	uint64_t	damage_detected;
 	uint64_t	damage_unproven;
 	uint64_t	damage_read;
+	uint64_t	accepted;
+	uint64_t	futures;
 	uint64_t	backups;
 	uint64_t	backup_holes;
 } counts;
@@ -227,7 +234,7 @@ claim(uint8_t kind, const void *payload, uint32_t size)
 {
 	static const uint8_t zeros[GL_GRANULE];
 	uint64_t	span = gl_record_span(size);
-	uint64_t	seen = sim_chance(3) ? last_durable_lsn : durable_lsn;
+	uint64_t	seen = sim_chance(2) ? last_durable_lsn : durable_lsn;
 	GlRecordHeader header;
 	Record	   *record = &records[record_count];
 
@@ -464,7 +471,7 @@ flush(void)
 		disk_sync(&disk, current);
 	step();
 
-	if (sim_chance(2))
+	if (sim_chance(8))
 		last_durable_lsn = durable_lsn;
 	durable_lsn = end;
 	for (; pending <= last; pending++)
@@ -540,6 +547,7 @@ run_writer(const GlRecoveryResult *found)
 	memcpy(ring + stale, pool + sim_below(1000), ring_size / 2);
 
 	activate(found->next_lsn, found->end_lsn);
+	accepting = false;
 	for (;;)
 	{
 		switch (sim_below(12))
@@ -711,8 +719,6 @@ check_log(GlWalkRead read, uint64_t limit, bool holes, bool keep, uint64_t must_
 			violation("a record at %" PRIX64 " that was never appended there", record.lsn);
 			continue;
 		}
-		if (records[at].damaged)
-			violation("record %" PRIX64 " was damaged, and read", records[at].lsn);
 		if (!records[at].durable && keep)
 			counts.ghosts++;
 		found[at / 8] |= (uint8_t) (1 << at % 8);
@@ -877,8 +883,25 @@ is_proven(const Record *damaged)
 	return false;
 }
 
+/*
+ * The administrator ends a corrupt log where it is corrupt.  Until the new run's
+ * first file is there, nothing has happened.  The damage stays.
+ */
+static bool
+accept_end(GlRecoveryResult *sound, const GlRecoveryResult *corrupt)
+{
+	if (corrupt->verdict != GL_RECOVERY_CORRUPT || !sim_chance(4))
+		return false;
+	while (record_count > 0 && records[record_count - 1].next_lsn > corrupt->bad_lsn)
+		record_count--;
+	*sound = *corrupt;
+	accepting = true;
+	counts.accepted++;
+	return true;
+}
+
 static void
-damage_bytes(const GlRecoveryResult *sound)
+damage_bytes(GlRecoveryResult *sound)
 {
 	static uint8_t before[GL_BLOCK + (1 << 20)];
 	const GlMapEntry *newest = &entries[map.count - 1];
@@ -947,15 +970,21 @@ damage_bytes(const GlRecoveryResult *sound)
 					  invalid, lowest->lsn);
 		for (uint32_t i = 0; i < record_count; i++)
 			records[i].damaged = false;
+		if (accept_end(sound, &found))
+		{
+			memcpy(file->disk, file->cache, disk.capacity);
+			return;
+		}
 	}
 	memcpy(file->cache, before, disk.capacity);
 }
 
 /* A file in the middle is cut, or gone. */
 static void
-damage_file(void)
+damage_file(GlRecoveryResult *sound)
 {
 	GlRecoveryResult found;
+	uint64_t	invalid;
 	uint32_t	index;
 	SimFile    *file;
 	SimName		name;
@@ -974,6 +1003,9 @@ damage_file(void)
 	if (!entries[index].starts_run && !gl_map_is_live(&entries[index + 1]))
 		return;
 
+	for (uint32_t i = 0; i < record_count; i++)
+		records[i].damaged = records[i].next_lsn > entries[index].base &&
+			records[i].lsn < entries[index].end;
 	file = entry_file[index];
 	name = file->name_cache;
 	size = file->size_cache;
@@ -982,9 +1014,8 @@ damage_file(void)
 	{
 		file->name_cache.number = 0;
 		/* or the file before, cut where this one took over, is now short */
-		if (read_map() || (fault.problem != GL_MAP_GAP && fault.problem != GL_MAP_SHORT))
-			violation("file %u is gone, and nobody says so: %s", name.number,
-					  gl_map_problem_name(fault.problem));
+		if (read_map())
+			violation("file %u is gone, and nobody says so", name.number);
 	}
 	else
 	{
@@ -1003,9 +1034,114 @@ damage_file(void)
 				  gl_recovery_verdict_name(found.verdict));
 	else
 		counts.damage_detected++;
+	check_log(read_disk, sound->end_lsn, true, false, UINT64_MAX, &invalid);
+	for (uint32_t i = 0; i < record_count; i++)
+		records[i].damaged = false;
+
+	if (accept_end(sound, &found))
+	{
+		file->used = file->name_cache.number != 0;
+		file->size_disk = file->size_cache;
+		return;
+	}
 	file->name_cache = name;
 	file->size_cache = size;
 	read_map();
+}
+
+/* ----- another future ----- */
+
+/*
+ * The server ran on, and then the machine was set back to where it stood before
+ * (a snapshot, a clone); only a file of that future has survived, and becomes a
+ * spare.  It is full of records with the right log id, epochs and LSNs: the
+ * nonce alone tells that they are not this log's.
+ */
+static void
+leave_a_future(const GlRecoveryResult *found)
+{
+	static SimDisk saved;
+	static uint8_t image[GL_BLOCK + (1 << 20)];
+	static uint64_t epoch;
+	static uint64_t handed;
+	static uint64_t unsure;
+	static int64_t time_before;
+	static uint32_t record_count_before;
+	static uint32_t arena_before;
+	static bool closed_before;
+	SimFile    *file;
+	static bool have_image;
+
+	for (int i = 0; i < SIM_FILES; i++)
+	{
+		saved.file[i] = disk.file[i];
+		if (!disk.file[i].used)
+			continue;
+		saved.file[i].disk = malloc(disk.capacity);
+		memcpy(saved.file[i].disk, disk.file[i].disk, disk.capacity);
+	}
+	have_image = false;
+	epoch = seed.epoch;
+	handed = handed_out;
+	unsure = unsure_below;
+	time_before = now;
+	record_count_before = record_count;
+	arena_before = arena_used;
+	closed_before = closed;
+
+	steps_left = 100 + sim_below(200);
+	if (setjmp(crashed) == 0)
+		run_writer(found);
+
+	for (int i = 0; i < SIM_FILES; i++)
+	{
+		file = &disk.file[i];
+		if (file->used && file->name_cache.number != 0 &&
+			file->name_cache.first_lsn == found->next_lsn &&
+			file->size_cache == disk.capacity)
+		{
+			memcpy(image, file->cache, disk.capacity);
+			have_image = true;
+		}
+	}
+
+	for (int i = 0; i < SIM_FILES; i++)
+	{
+		SimFile    *then = &saved.file[i];
+
+		file = &disk.file[i];
+		if (file->dirty != NULL)
+			memset(file->dirty, 0, disk.capacity / SECTOR);
+		file->dirty_count = 0;
+		file->used = then->used;
+		if (!then->used)
+			continue;
+		memcpy(file->disk, then->disk, disk.capacity);
+		memcpy(file->cache, then->disk, disk.capacity);
+		free(then->disk);
+		file->failed = file->truncated = false;
+		file->size_disk = then->size_disk;
+		file->size_cache = then->size_cache;
+		file->name_disk = then->name_disk;
+		file->name_cache = then->name_cache;
+	}
+	seed.epoch = epoch;
+	handed_out = handed;
+	unsure_below = unsure;
+	now = time_before;
+	record_count = record_count_before;
+	arena_used = arena_before;
+	closed = closed_before;
+	backup.running = false;
+
+	if (have_image)
+	{
+		file = take_spare();
+		file->name_disk.number = file->name_cache.number = 0;
+		memcpy(file->disk, image, disk.capacity);
+		memcpy(file->cache, image, disk.capacity);
+		counts.futures++;
+	}
 }
 
 /* ----- one crash after the other ----- */
@@ -1035,7 +1171,7 @@ new_log(void)
 	record_count = arena_used = 0;
 	handed_out = 0;
 	unsure_below = 0;
-	closed = false;
+	closed = accepting = false;
 	log_id = sim_random();
 	seed.epoch = 0;
 	now = 0;
@@ -1050,10 +1186,13 @@ after_crash(GlRecoveryResult *found)
 
 	backup.running = false;
 	disk_crash(&disk, power);
-	if (!read_map())
+	if (!read_map() && !accepting)
 		violation("%s in file %u", gl_map_problem_name(fault.problem), entries[fault.index].number);
 	recover(false, read_disk, found);
 
+	if (found->verdict == GL_RECOVERY_CORRUPT && accepting)
+		return;
+	accepting = false;
 	if (found->verdict > GL_RECOVERY_TORN)
 		violation("verdict %s at %" PRIX64, gl_recovery_verdict_name(found->verdict), found->bad_lsn);
 	if (closed && found->verdict != GL_RECOVERY_CLEAN && found->verdict != GL_RECOVERY_TORN)
@@ -1082,7 +1221,7 @@ after_crash(GlRecoveryResult *found)
 	if (map.count > 0 && sim_chance(3))
 	{
 		if (sim_chance(4) && unsure_below < entries[0].first_lsn)
-			damage_file();
+			damage_file(found);
 		else if (unsure_below < entries[0].first_lsn)
 			damage_bytes(found);
 	}
@@ -1115,6 +1254,8 @@ main(int argc, char **argv)
 			read_map();
 			recover(false, read_disk, &found);
 		}
+		if (!accepting && sim_chance(20))
+			leave_a_future(&found);
 		steps_left = sim_chance(3) ? sim_below(12) : sim_below(250);
 		if (setjmp(crashed) == 0)
 			run_writer(&found);
@@ -1133,8 +1274,9 @@ main(int argc, char **argv)
 	printf("\ndamaged %" PRIu64 " times: %" PRIu64 " detected by recovery, %" PRIu64
 		   " in files that it does not read (found by a walk), %" PRIu64 " not provable\n",
 		   counts.damaged, counts.damage_detected, counts.damage_read, counts.damage_unproven);
-	printf("%" PRIu64 " base backups, %" PRIu64 " holes in them\n",
-		   counts.backups, counts.backup_holes);
+	printf("%" PRIu64 " corrupt logs ended by request, %" PRIu64 " files of another future, %" PRIu64
+		   " base backups with %" PRIu64 " holes\n",
+		   counts.accepted, counts.futures, counts.backups, counts.backup_holes);
 	printf("%" PRIu64 " crashes, seed %" PRIu64 ": %" PRIu64 " invariant violations\n",
 		   crash_number, first_seed, violations);
 	return violations == 0 ? 0 : 1;

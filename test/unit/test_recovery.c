@@ -647,7 +647,21 @@ test_map_faults(void **state)
 	assert_int_equal(result.bad_index, 1);
 	assert_int_equal(result.valid_end, log_.lsn);
 	assert_int_equal(result.next_lsn, 6 * MB);
-	assert_int_equal(result.last_lsn, 0);
+	assert_int_equal(result.last_lsn, 2 * MB);
+	assert_int_equal(result.records, 1);
+
+	/* cut within a record: the log ends before it */
+	mem_truncate(&log_, 1, 2 * MB + 3 * 20032 - 500);
+	recover();
+	assert_int_equal(result.bad_map, GL_MAP_SHORT);
+	assert_int_equal(result.bad_lsn, 2 * MB + 2 * 20032);
+	assert_int_equal(result.end_lsn, 2 * MB + 2 * 20032);
+	assert_int_equal(result.records, 2);
+
+	/* within the first one: before the file */
+	mem_truncate(&log_, 1, 2 * MB + 500);
+	recover();
+	assert_int_equal(result.bad_lsn, 2 * MB);
 
 	mem_remove(&log_, 1);
 	recover();
@@ -689,7 +703,7 @@ test_lowest_fault_wins(void **state)
 	mem_truncate(&log_, 1, 2 * MB + 4096);
 	recover();
 	assert_int_equal(result.bad_map, GL_MAP_SHORT);
-	assert_int_equal(result.bad_lsn, 2 * MB + 4096);
+	assert_int_equal(result.bad_lsn, 2 * MB);
 }
 
 static void

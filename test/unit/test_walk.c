@@ -221,6 +221,30 @@ test_resync_finds_every_record(void **state)
 	}
 }
 
+/* A search goes on beyond what a short file lacks, and through later files. */
+static void
+test_resync_over_a_short_file(void **state)
+{
+	GlWalk		walk;
+	GlWalkRecord record;
+	uint64_t	last;
+
+	(void) state;
+	mem_start(&log_, MB, 0);
+	mem_next(&log_);
+	mem_next(&log_);
+	last = mem_append(&log_, 100, 0);
+	mem_truncate(&log_, 0, MB + 20032);
+	mem_truncate(&log_, 1, 2 * MB);
+	assert_false(mem_map(&log_));
+	begin(&walk, 16 * GL_BLOCK, MB, log_.lsn);
+	assert_int_equal(gl_walk_next(&walk, &record), GL_WALK_RECORD);
+	assert_int_equal(gl_walk_next(&walk, &record), GL_WALK_INVALID);
+	assert_int_equal(walk.check, GL_RECORD_EMPTY);
+	assert_int_equal(gl_walk_resync(&walk, &record), GL_WALK_RECORD);
+	assert_record(&record, last);
+}
+
 /* Damage each byte of a record in turn: it is refused, its neighbours are not. */
 static void
 test_each_byte_of_a_record(void **state)
@@ -555,6 +579,7 @@ main(void)
 		TEST(test_buffer_too_small),
 		TEST(test_files),
 		TEST(test_resync_finds_every_record),
+		TEST(test_resync_over_a_short_file),
 		TEST(test_each_byte_of_a_record),
 		TEST(test_reasons),
 		TEST(test_wild_lengths),
