@@ -70,7 +70,7 @@ ifdef WERROR
 warnings += -Werror
 endif
 
-PG_CPPFLAGS = -I$(here)/src $(liburing_cflags)
+PG_CPPFLAGS = -DNDEBUG -I$(here)/src $(liburing_cflags)
 PG_CFLAGS = $(warnings)
 SHLIB_LINK = $(liburing_libs)
 

@@ -214,10 +214,17 @@ wake_if_earlier(GlSyncMode mode, bool waits, int64 deadline_us, const GlClaim *c
 	if (sleep_until_us == 0)
 		return;
 
-	if (waits && mode == GL_SYNC_ADAPTIVE)
-		wake = joins >= atomic_load_explicit(&gl_shared->join_target, memory_order_relaxed);
-	else
-		wake = deadline_us < sleep_until_us;
+	wake = deadline_us < sleep_until_us;
+	if (waits)
+	{
+		uint64		target = atomic_load_explicit(&gl_shared->join_target, memory_order_relaxed);
+
+		/* An adaptive append brings no deadline: the writer sets it. */
+		if (mode == GL_SYNC_ADAPTIVE)
+			wake = target == GL_FIRST_ADAPTIVE;
+		if (joins >= target)
+			wake = true;
+	}
 	if (claim->lsn + claim->span - claim->durable_lsn >=
 		Min((uint64) gl_group_bytes * 1024, gl_shared->ring_size / 4))
 		wake = true;

@@ -83,7 +83,8 @@ gl_map_finish(GlLogMap *map, GlMapFault *fault)
 	{
 		GlMapEntry *entry = &map->entries[i];
 
-		if (before != NULL)
+		/* where the file before is missing, its nonce tells */
+		if (before != NULL && entry->number - before->number == 1)
 			entry->starts_run = entry->seed.epoch != before->seed.epoch;
 		else
 			entry->starts_run = entry->nonce_before != entry->seed.nonce;

@@ -239,24 +239,29 @@ judge_tail(Scan *scan, uint64_t x, bool is_closed)
 
 /*
  * Read the segment up to an LSN within or at the end of the file at index, for
- * its last record and time; what is invalid in it is passed over.  *end: after
- * the last record, or where the segment begins.  False on failure.
+ * its last record and time, to the first invalid record or over all that are.
+ * *end: where the log ends with that.  False on failure.
  */
 static bool
-scan_segment(Scan *scan, uint32_t index, uint64_t limit, uint64_t *end)
+scan_segment(Scan *scan, uint32_t index, uint64_t limit, bool over_invalid, uint64_t *end)
 {
 	GlWalkRecord record;
 	GlWalkStatus status;
+	uint64_t	begin;
 
-	segment_begin(scan->map, index, end);
-	gl_walk_seek(&scan->walk, *end);
+	*end = limit;
+	index = segment_begin(scan->map, index, &begin);
+	if (begin >= limit)
+		return true;
+	gl_walk_seek(&scan->walk, begin);
 	scan->walk.limit = limit;
-	scan->bytes_total += limit - *end;
+	scan->bytes_total += limit - begin;
+	*end = end_before_run(scan->map, index, begin);
 
 	for (;;)
 	{
 		status = gl_walk_next(&scan->walk, &record);
-		if (status == GL_WALK_INVALID)
+		if (status == GL_WALK_INVALID && over_invalid)
 			status = gl_walk_resync(&scan->walk, &record);
 		if (status != GL_WALK_RECORD)
 			return !note_failure(scan, status);
@@ -267,7 +272,9 @@ scan_segment(Scan *scan, uint32_t index, uint64_t limit, uint64_t *end)
 
 /*
  * The log ends at a fault of the map: not in the middle of a record that the
- * fault has cut, but before it.  False on failure.
+ * fault has cut, but before it.  And if a file is missing that took over from
+ * this one, what a failed write has left here is not to be believed beyond its
+ * first gap.  False on failure.
  */
 static bool
 end_at_fault(Scan *scan, const GlMapFault *fault)
@@ -285,7 +292,7 @@ end_at_fault(Scan *scan, const GlMapFault *fault)
 	{
 		if (scan->map->entries[index].base >= fault->lsn)
 			continue;
-		if (!scan_segment(scan, index, fault->lsn, &result->bad_lsn))
+		if (!scan_segment(scan, index, fault->lsn, false, &result->bad_lsn))
 			return false;
 		break;
 	}
@@ -380,7 +387,7 @@ run_strict(Scan *scan, uint32_t newest_index, const GlMapFault *fault, uint64_t 
 
 		result->end_lsn = end_before_run(map, first_index, x);
 		if (live_before(map, &before) &&
-			!scan_segment(scan, before, map->entries[before].end, &last_end))
+			!scan_segment(scan, before, map->entries[before].end, true, &last_end))
 			return;
 	}
 	result->valid_end = result->end_lsn;

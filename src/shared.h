@@ -78,7 +78,8 @@ typedef struct GlRequest
 	GlError		error;
 } GlRequest;
 
-#define GL_PATH_SIZE	(MAXPGPATH / 2 + 64)
+/* A join_target: no adaptive append is pending, the next one counts. */
+#define GL_FIRST_ADAPTIVE	PG_UINT64_MAX
 
 typedef struct GlShared
 {
@@ -119,8 +120,8 @@ typedef struct GlShared
 	/*
 	 * How the writer sleeps: until sleep_until_us (0: it is awake, or waits for
 	 * I/O, and looks at everything before it sleeps), or until `joins`, the
-	 * count of all waiting appends ever published, reaches join_target.  An
-	 * appender that finds its wish earlier takes sleep_until_us by an exchange
+	 * count of all waiting appends ever published, reaches join_target (or, at
+	 * GL_FIRST_ADAPTIVE, with the first append in mode adaptive).  An appender that finds its wish earlier takes sleep_until_us by an exchange
 	 * with 0 and sets the latch.
 	 */
 	alignas(GL_CACHE_LINE) _Atomic int64 sleep_until_us;

@@ -209,7 +209,6 @@ learn(GlPolicy *policy, const GlPending *pending)
 		double		d = policy->waited_syncs;
 		double		joined = policy->waited_joined;
 		double		before = policy->waited_before;
-
 		double		spared = 1.0 - 2.0 * d * (1.0 - policy->tail);
 
 		smooth(&lesson->gain, joined * spared / (before + joined), SMOOTHING);

@@ -25,6 +25,7 @@
 #include "writer.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "close.h"
@@ -48,6 +49,7 @@
 #include "utils/pidfile.h"
 #include "utils/timestamp.h"
 
+#define TIMER_SLACK_NS		2000UL
 #define POLL_MIN_US			INT64CONST(50)
 #define POLL_MAX_US			INT64CONST(10000)
 #define SPACE_CHECK_US		INT64CONST(1000000)
@@ -331,13 +333,12 @@ work(void)
 	until_us = pause_us;
 	memset(&decision, 0, sizeof(decision));
 	decision.wake_us = GL_NEVER;
-	decision.join_target = 1;
 	urgent = atomic_load(&gl_shared->urgent_lsn);
 
 	refusing = gl_failure_refusing(&retry_at_us);
 	if (refusing && now_us < retry_at_us)
 		decision.wake_us = retry_at_us;
-	else if (pending->bytes > 0)
+	else
 	{
 		policy_config(&config);
 		decision = gl_policy_decide(gl_flush_policy(), &config, pending,
@@ -355,7 +356,8 @@ work(void)
 			return;
 		}
 	}
-	else if (gl_current.fd < 0 && atomic_load(&gl_shared->need_segment) && !refusing)
+
+	if (pending->bytes == 0 && gl_current.fd < 0 && atomic_load(&gl_shared->need_segment) && !refusing)
 	{
 		/* The first append of this run, or room that only a new file gives. */
 		if (!gl_group_file(&error))
@@ -377,9 +379,7 @@ work(void)
 	if (gl_ring_insert_lsn(ring) != gl_ring_durable_lsn(ring) || atomic_load(&gl_shared->refusal) != 0)
 		until_us = Min(until_us, now_us + SPACE_CHECK_US);
 
-	if (pending->adaptive == 0)
-		decision.join_target = pending->waiters + 1;
-	atomic_store(&gl_shared->join_target, decision.join_target == 0 ? PG_UINT64_MAX :
+	atomic_store(&gl_shared->join_target, decision.join_target == 0 ? GL_FIRST_ADAPTIVE :
 				 gl_flush_waiters_cut() + decision.join_target);
 	atomic_store(&gl_shared->sleep_until_us, until_us);
 	atomic_thread_fence(memory_order_seq_cst);
@@ -476,6 +476,9 @@ grouplog_writer_main(Datum arg)
 	pqsignal(SIGINT, SIG_IGN);	/* there is no statement to cancel */
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
+
+	/* The kernel may delay timers by 50 us to save wake-ups: windows are that short. */
+	(void) prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 
 	MemoryContextSwitchTo(AllocSetContextCreate(TopMemoryContext, "grouplog writer",

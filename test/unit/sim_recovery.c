@@ -107,6 +107,7 @@ static uint32_t pending;		/* index of the first record not durable */
 static bool fsync_on;
 static bool closed;
 static bool accepting;			/* the log is corrupt, and about to be ended */
+static bool was_accepted;		/* it was, once */
 
 /* crashing */
 static jmp_buf crashed;
@@ -895,7 +896,7 @@ accept_end(GlRecoveryResult *sound, const GlRecoveryResult *corrupt)
 	while (record_count > 0 && records[record_count - 1].next_lsn > corrupt->bad_lsn)
 		record_count--;
 	*sound = *corrupt;
-	accepting = true;
+	accepting = was_accepted = true;
 	counts.accepted++;
 	return true;
 }
@@ -985,6 +986,7 @@ damage_file(GlRecoveryResult *sound)
 {
 	GlRecoveryResult found;
 	uint64_t	invalid;
+	bool		comes_back = false;
 	uint32_t	index;
 	SimFile    *file;
 	SimName		name;
@@ -1006,11 +1008,20 @@ damage_file(GlRecoveryResult *sound)
 	for (uint32_t i = 0; i < record_count; i++)
 		records[i].damaged = records[i].next_lsn > entries[index].base &&
 			records[i].lsn < entries[index].end;
+	for (uint32_t i = 0; i < map.count; i++)
+		comes_back = comes_back || !gl_map_is_live(&entries[i]);
 	file = entry_file[index];
 	name = file->name_cache;
 	size = file->size_cache;
 	counts.damaged++;
-	if (sim_chance(2))
+
+	/*
+	 * Without the file that says where the log before it ended, what was cut
+	 * off there would be back, if the files before were not truncated.
+	 */
+	comes_back = comes_back || (entries[index].starts_run &&
+							entry_file[index - 1]->size_cache == disk.capacity);
+	if (!comes_back && sim_chance(2))
 	{
 		file->name_cache.number = 0;
 		/* or the file before, cut where this one took over, is now short */
@@ -1171,7 +1182,7 @@ new_log(void)
 	record_count = arena_used = 0;
 	handed_out = 0;
 	unsure_below = 0;
-	closed = accepting = false;
+	closed = accepting = was_accepted = false;
 	log_id = sim_random();
 	seed.epoch = 0;
 	now = 0;
@@ -1207,8 +1218,9 @@ after_crash(GlRecoveryResult *found)
 		const Record *last = &records[record_count - 1];
 
 		last_lsn = last->lsn;
+		/* one that was ended by request may have lost a whole run before that */
 		if (last->next_lsn != found->end_lsn && found->end_lsn > unsure_below &&
-			found->end_lsn > entries[0].first_lsn)
+			found->end_lsn > entries[0].first_lsn && !was_accepted)
 			violation("the log ends at %" PRIX64 ", its last record at %" PRIX64,
 					  found->end_lsn, last->next_lsn);
 		if (last->time > found->last_time && last_lsn == found->last_lsn)

@@ -93,10 +93,8 @@ disk_init(SimDisk *disk, uint32_t capacity)
 		}
 		if (file->dirty != NULL)
 			memset(file->dirty, 0, capacity / SECTOR);
-		file->used = file->failed = file->truncated = false;
+		file->used = false;
 		file->dirty_count = 0;
-		memset(&file->name_disk, 0, sizeof(SimName));
-		memset(&file->name_cache, 0, sizeof(SimName));
 	}
 	disk->capacity = capacity;
 }
@@ -118,6 +116,9 @@ disk_create(SimDisk *disk)
 			file->dirty = calloc(disk->capacity / SECTOR, 1);
 		}
 		file->used = true;
+		file->failed = file->truncated = false;
+		memset(&file->name_disk, 0, sizeof(SimName));
+		memset(&file->name_cache, 0, sizeof(SimName));
 		file->size_disk = file->size_cache = disk->capacity;
 		memset(file->disk, 0, disk->capacity);
 		memset(file->cache, 0, disk->capacity);
