@@ -343,18 +343,23 @@ gl_files_activate(uint64 first_lsn, uint64 end_before, GlError *error)
 		return false;
 	}
 
-	/* A file that is left behind in its middle gives back what it does not use. */
+	/*
+	 * A file that is left behind in its middle gives back what it does not
+	 * use.  It keeps what a continuation repeats of it: a base backup may get
+	 * this file after, and the next one before it was made.
+	 */
 	if (file_count > 1)
 	{
 		ListedFile *before = &files[file_count - 2];
-		uint64		size = before->end > gl_block_floor(before->first_lsn) ?
-			gl_segment_offset(before->first_lsn, before->end) : GL_BLOCK;
+		uint64		end = Min(end_before, gl_segment_full_end(before->first_lsn, before->segment_size));
+		uint64		size = end > gl_block_floor(before->first_lsn) ?
+			gl_segment_offset(before->first_lsn, end) : GL_BLOCK;
 
 		if (before->bytes > size)
 		{
 			GlError		trim_error;
 
-			if (gl_segment_trim(before->number, before->first_lsn, before->end, &trim_error))
+			if (gl_segment_trim(before->number, before->first_lsn, end, &trim_error))
 			{
 				before->bytes = size;
 				publish_bytes();

@@ -201,7 +201,7 @@ open_log(GlState *state, GlError *error)
 	if (exists && !check_cluster(error))
 		return false;
 
-	catalog = gl_catalog_read(gl_spare_bytes(), error);
+	catalog = gl_catalog_read(gl_spare_bytes(), exists ? control.holes_end : 0, error);
 	if (catalog == NULL)
 		return false;
 	if (catalog->strangers > 0)
@@ -366,7 +366,7 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 		return false;
 	}
 
-	catalog = gl_catalog_read(0, error);
+	catalog = gl_catalog_read(0, control.holes_end, error);
 	if (catalog == NULL)
 		return false;
 	boundary = lsn == found.bad_lsn || lsn == found.valid_end || lsn == found.end_lsn;

@@ -146,7 +146,7 @@ current_catalog(void)
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "grouplog catalog", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	catalog = gl_catalog_read(0, &error);
+	catalog = gl_catalog_read(0, atomic_load(&gl_shared->holes_end), &error);
 	MemoryContextSwitchTo(old);
 	if (catalog == NULL)
 		gl_error_report(ERROR, &error);

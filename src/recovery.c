@@ -249,10 +249,13 @@ scan_segment(Scan *scan, uint32_t index, uint64_t limit, bool over_invalid, uint
 	GlWalkStatus status;
 	uint64_t	begin;
 
-	*end = limit;
 	index = segment_begin(scan->map, index, &begin);
 	if (begin >= limit)
-		return true;
+	{
+		/* only what a continuation repeats of files that are gone */
+		begin = scan->map->entries[index].base;
+		over_invalid = true;
+	}
 	gl_walk_seek(&scan->walk, begin);
 	scan->walk.limit = limit;
 	scan->bytes_total += limit - begin;

@@ -248,7 +248,8 @@ read_header(const NamedSegment *named, GlSegmentHeader *header, uint64 *file_siz
 
 /* Once over; returns false with error, or sets *again when files moved. */
 static bool
-catalog_read_once(GlCatalog *catalog, uint64 spare_size, bool *again, GlError *error)
+catalog_read_once(GlCatalog *catalog, uint64 spare_size, uint64 holes_end, bool *again,
+				  GlError *error)
 {
 	GlSegmentHeader *header = palloc(sizeof(GlSegmentHeader));
 	NamedSegment *named;
@@ -382,11 +383,13 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, bool *again, GlError *e
 	}
 
 	catalog->sound = gl_map_finish(&catalog->map, &catalog->fault);
+	if (!catalog->sound && holes_end > 0)
+		catalog->sound = gl_map_check(&catalog->map, holes_end, &catalog->fault);
 	return true;
 }
 
 GlCatalog *
-gl_catalog_read(uint64 spare_size, GlError *error)
+gl_catalog_read(uint64 spare_size, uint64 holes_end, GlError *error)
 {
 	GlCatalog  *catalog = palloc(sizeof(GlCatalog));
 
@@ -396,7 +399,7 @@ gl_catalog_read(uint64 spare_size, GlError *error)
 		bool		again;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!catalog_read_once(catalog, spare_size, &again, error))
+		if (!catalog_read_once(catalog, spare_size, holes_end, &again, error))
 			return NULL;
 		if (!again)
 			return catalog;

@@ -91,9 +91,10 @@ extern bool gl_directory_sync(GlError *error);
 /*
  * Read the directory and every header.  Allocates in the current context.
  * A file that goes away meanwhile makes it start again.  spare_size: bytes of a
- * ready spare (0: do not care).
+ * ready spare (0: do not care).  holes_end: faults of the chain below it came with
+ * a base backup, and are none.
  */
-extern GlCatalog *gl_catalog_read(uint64 spare_size, GlError *error);
+extern GlCatalog *gl_catalog_read(uint64 spare_size, uint64 holes_end, GlError *error);
 
 /* The marks of a base backup. */
 extern void gl_restored_mark_if_backup(void);

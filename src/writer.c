@@ -442,7 +442,7 @@ resume(GlError *error)
 					 "the control file of log directory \"%s\" is gone", gl_directory);
 		return false;
 	}
-	catalog = gl_catalog_read(gl_spare_bytes(), error);
+	catalog = gl_catalog_read(gl_spare_bytes(), control.holes_end, error);
 	if (catalog == NULL)
 		return false;
 	gl_files_start(catalog, &control);

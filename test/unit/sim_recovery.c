@@ -549,6 +549,7 @@ run_writer(const GlRecoveryResult *found)
 
 	activate(found->next_lsn, found->end_lsn);
 	accepting = false;
+	recycle();
 	for (;;)
 	{
 		switch (sim_below(12))

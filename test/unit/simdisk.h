@@ -23,7 +23,7 @@
 #include "segment_format.h"
 
 #define SECTOR		512
-#define SIM_FILES	32
+#define SIM_FILES	64
 
 typedef struct SimName
 {
