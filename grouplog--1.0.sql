@@ -343,7 +343,7 @@ COMMENT ON COLUMN grouplog.stat.lag_waits IS
 COMMENT ON COLUMN grouplog.stat.appends_refused IS
 'appends refused before anything was written: disk or budget full, log not open';
 COMMENT ON COLUMN grouplog.stat.outcomes_unknown IS
-'waits that ended without an answer: device failed, or cancelled';
+'waits that ended without an answer, since the device failed or the server was shutting down';
 COMMENT ON COLUMN grouplog.stat.write_errors IS
 'writes that failed';
 COMMENT ON COLUMN grouplog.stat.sync_errors IS

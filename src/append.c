@@ -59,6 +59,14 @@ try_claim(uint64 span, GlClaim *claim)
 	return status;
 }
 
+/* With fsync off the durable LSN proves nothing. */
+static uint32
+undurable_distance(const GlClaim *claim)
+{
+	return atomic_load(&gl_shared->fsync_on) ?
+		gl_undurable_distance(claim->lsn, claim->durable_lsn) : GL_UNDURABLE_UNKNOWN;
+}
+
 /*
  * Fill the rest of a segment.  Called with interrupts held, as we hold a claim.
  */
@@ -67,7 +75,7 @@ fill_padding(const GlClaim *claim)
 {
 	GlSeed		seed = gl_shared_seed();
 
-	gl_ring_publish_padding(gl_ring(), claim, &seed, 0,
+	gl_ring_publish_padding(gl_ring(), claim, &seed, undurable_distance(claim),
 							gl_hint(GL_SYNC_PERIODIC, false, gl_now_us()));
 }
 
@@ -157,36 +165,40 @@ claim_room(uint64 span, GlClaim *claim)
 	leave_queue(0, UInt64GetDatum(ticket));
 }
 
+/* Is the oldest record without a sync older than periodic mode allows? */
+static bool
+lags(void)
+{
+	int64		now_us = gl_now_us();
+	int64		record_time;
+	int64		oldest_us = gl_ring_oldest_us(gl_ring(), now_us, &record_time);
+
+	if (oldest_us == GL_NEVER)
+		return false;
+	return now_us - oldest_us > gl_config_lag_limit_us() ||
+		(record_time != INT64_MAX && GetCurrentTimestamp() - record_time > GL_HINT_RANGE_US);
+}
+
 /* Periodic mode: the oldest record without a sync must not grow too old. */
 static void
 wait_for_lag(void)
 {
-	GlRing	   *ring = gl_ring();
-	int64		limit_us = gl_config_lag_limit_us();
-	bool		counted = false;
+	if (!lags())
+		return;
 
+	gl_stat_add(&gl_shared->stats.lag_waits, 1);
 	for (;;)
 	{
-		int64		now_us = gl_now_us();
-		int64		oldest_us = gl_ring_oldest_us(ring, now_us);
 		uint32		seen;
-
-		if (oldest_us == GL_NEVER || now_us - oldest_us <= limit_us)
-			return;
-		if (!counted)
-			gl_stat_add(&gl_shared->stats.lag_waits, 1);
-		counted = true;
 
 		gl_gate_check_open();
 		seen = gl_wakeup_prepare(&gl_shared->durable);
-		now_us = gl_now_us();
-		oldest_us = gl_ring_oldest_us(ring, now_us);
-		if (oldest_us == GL_NEVER || now_us - oldest_us <= limit_us)
+		if (!lags())
 		{
 			gl_wakeup_cancel(&gl_shared->durable);
 			return;
 		}
-		gl_shared_urge(gl_ring_insert_lsn(ring));
+		gl_shared_urge(gl_ring_insert_lsn(gl_ring()));
 		gl_wakeup_sleep(&gl_shared->durable, seen, GL_SLEEP_SLICE_MS,
 						gl_wait_event(GL_WAIT_APPEND_DURABLE));
 		CHECK_FOR_INTERRUPTS();
@@ -255,8 +267,7 @@ append_one(const GlPayload *payload, uint8 flags, uint64 stream, GlSyncMode mode
 	/* Nothing from here to the end of the block can fail. */
 	seed = gl_shared_seed();
 	header.time = claim.time;
-	header.undurable = atomic_load(&gl_shared->fsync_on) ?
-		gl_undurable_distance(claim.lsn, claim.durable_lsn) : GL_UNDURABLE_UNKNOWN;
+	header.undurable = undurable_distance(&claim);
 	gl_record_seal(&header, &seed, claim.lsn, payload_crc);
 	gl_ring_write(ring, claim.lsn, &header, sizeof(header));
 	gl_ring_write(ring, claim.lsn + sizeof(header), payload->data, payload->size);

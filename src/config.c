@@ -153,12 +153,12 @@ gl_config_define(void)
 	DefineCustomIntVariable("grouplog.sync_period",
 							"Sets the longest time that a record appended in sync mode periodic stays without a sync.",
 							NULL,
-							&gl_sync_period, 1000, 1, 3600 * 1000,
+							&gl_sync_period, 1000, 1, 100 * 1000,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("grouplog.sync_lag_limit",
 							"Sets the age of the oldest record without a sync at which periodic appends wait.",
 							"Values below grouplog.sync_period count as grouplog.sync_period.",
-							&gl_sync_lag_limit, 1500, 1, 24 * 3600 * 1000,
+							&gl_sync_lag_limit, 1500, 1, 200 * 1000,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("grouplog.buffers",
 							"Sets the size of the ring in shared memory.",

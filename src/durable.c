@@ -110,7 +110,8 @@ gl_wait_durable(uint64 lsn, int64 timeout_us)
 	state = (GlState) atomic_load(&gl_shared->state);
 	run_start = atomic_load(&gl_shared->run_start);
 
-	if (lsn == 0 || lsn >= gl_ring_insert_lsn(ring))
+	if (lsn == 0 || lsn >= gl_ring_insert_lsn(ring) ||
+		(lsn < run_start && gl_reader_lsn_before_log(lsn)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("LSN %X/%X was never handed out", LSN_FORMAT_ARGS(lsn)),

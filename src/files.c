@@ -115,8 +115,8 @@ gl_files_bytes(void)
 	return bytes;
 }
 
-bool
-gl_files_probe(GlError *error)
+void
+gl_files_probe(void)
 {
 	char		path[MAXPGPATH];
 	char		reason[160] = "";
@@ -154,8 +154,6 @@ gl_files_probe(GlError *error)
 	}
 	atomic_store(&gl_shared->sync_method, (uint32) method);
 	gl_shared_set_text(gl_shared->sync_reason, reason, sizeof(gl_shared->sync_reason));
-	gl_error_clear(error);
-	return true;
 }
 
 int

@@ -36,7 +36,7 @@ extern GlCurrentFile gl_current;
 extern void gl_files_start(const GlCatalog *catalog, const GlControl *control);
 
 /* Find out whether the file system has direct I/O, and which sync method to use. */
-extern bool gl_files_probe(GlError *error);
+extern void gl_files_probe(void);
 
 /* The flags beside O_RDWR for the file being written. */
 extern int	gl_files_open_flags(void);

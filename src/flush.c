@@ -65,22 +65,6 @@ gl_flush_release_token(void)
 	atomic_compare_exchange_strong(&gl_shared->flush_token, &me, 0);
 }
 
-void
-gl_flush_start(void)
-{
-	if (last_block == NULL)
-		last_block = (char *) TYPEALIGN(GL_BLOCK,
-										MemoryContextAllocZero(TopMemoryContext, 2 * GL_BLOCK));
-	scan_lsn = gl_ring_durable_lsn(gl_ring());
-	in_flight = false;
-	gl_pending_reset(&pending);
-	pending_data_records = 0;
-	gl_policy_init(&policy);
-
-	/* Whoever waits now will be counted again by the scan. */
-	waiters_cut = atomic_load(&gl_shared->joins);
-}
-
 /* No group spans two files, so the scan stops where the file ends. */
 static uint64
 scan_limit(void)
@@ -115,6 +99,24 @@ gl_flush_scan(int64 now_us)
 		scan_lsn += span;
 	}
 	return scan_lsn != start;
+}
+
+void
+gl_flush_start(void)
+{
+	if (last_block == NULL)
+		last_block = (char *) TYPEALIGN(GL_BLOCK,
+										MemoryContextAllocZero(TopMemoryContext, 2 * GL_BLOCK));
+	scan_lsn = gl_ring_durable_lsn(gl_ring());
+	in_flight = false;
+	gl_pending_reset(&pending);
+	pending_data_records = 0;
+	gl_policy_init(&policy);
+
+	/* Whoever waits now is in joins already, and is no group's yet. */
+	waiters_cut = atomic_load(&gl_shared->joins);
+	gl_flush_scan(gl_now_us());
+	waiters_cut -= Min(waiters_cut, pending.waiters);
 }
 
 const GlPending *

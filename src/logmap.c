@@ -177,6 +177,15 @@ problem_between(const GlMapEntry *entry, const GlMapEntry *next, uint64_t bound)
 	 */
 	if (is_gap)
 	{
+		/*
+		 * Nor is a file missed that had no valid header when the log was ended
+		 * before it (accept_end): the next one names this one as the file
+		 * before it, and ends the log within it.  A file with records between
+		 * the two would have moved that end.
+		 */
+		if (next->starts_run && next->nonce_before == entry->seed.nonce &&
+			bound <= full_end(entry))
+			return GL_MAP_OK;
 		if ((entry_live && next_live) || bound > full_end(entry))
 			return GL_MAP_GAP;
 		return GL_MAP_OK;

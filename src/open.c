@@ -121,7 +121,7 @@ set_corrupt(const GlCatalog *catalog, GlError *error)
 	if (found.bad_map != GL_MAP_OK)
 		gl_error_detail(error, "The chain of files is broken: %s.", gl_map_problem_name(found.bad_map));
 	else
-		gl_error_detail(error, "There is %s, but later records show that it was durable; valid records go on to %X/%X.",
+		gl_error_detail(error, "The record check says: %s. Later records show that it was durable; valid records go on to %X/%X.",
 						gl_record_check_name(found.bad_check), LSN_FORMAT_ARGS(found.valid_end));
 }
 
@@ -184,7 +184,8 @@ static bool
 open_files(const GlCatalog *catalog, GlError *error)
 {
 	gl_files_start(catalog, &control);
-	return gl_files_probe(error) && gl_spares_start(error);
+	gl_files_probe();
+	return gl_spares_start(error);
 }
 
 /* Everything, in the order in which it must happen; false: unavailable. */
@@ -259,27 +260,20 @@ open_log(GlState *state, GlError *error)
 	}
 	if (catalog->bad_headers > 0 && !restored && found.verdict != GL_RECOVERY_CORRUPT)
 	{
-		/* Unless a later file has closed the book on it. */
-		const GlMapEntry *last = catalog->map.count > 0 ?
-			&catalog->map.entries[catalog->map.count - 1] : NULL;
+		char		path[MAXPGPATH];
 
-		if (last == NULL || last->number < catalog->bad_number || last->end_before > catalog->bad_lsn)
-		{
-			char		path[MAXPGPATH];
-
-			found.verdict = GL_RECOVERY_CORRUPT;
-			found.bad_lsn = catalog->bad_lsn;
-			if (found.end_lsn == 0)
-				found.end_lsn = found.valid_end = catalog->bad_lsn;
-			found.next_lsn = Max(found.next_lsn,
-								 ((catalog->bad_lsn + gl_shared->ring_size) / gl_shared->segment_size + 2) * gl_shared->segment_size);
-			gl_segment_path(path, catalog->bad_number, catalog->bad_lsn);
-			gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
-						 "Read what is there, restore the file from a backup, or end the log with grouplog.accept_end.",
-						 "the log is corrupt: file \"%s\" has no valid header", path);
-			gl_error_detail(error, "The header has %s; the log before it ends at %X/%X.",
-							gl_header_check_name(catalog->bad_check), LSN_FORMAT_ARGS(found.end_lsn));
-		}
+		found.verdict = GL_RECOVERY_CORRUPT;
+		if (found.end_lsn == 0)
+			found.end_lsn = found.valid_end = catalog->bad_lsn;
+		found.bad_lsn = found.end_lsn;
+		found.next_lsn = Max(found.next_lsn,
+							 ((catalog->bad_lsn + gl_shared->ring_size) / gl_shared->segment_size + 2) * gl_shared->segment_size);
+		gl_segment_path(path, catalog->bad_number, catalog->bad_lsn);
+		gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
+					 "Read what is there, restore the file from a backup, or end the log with grouplog.accept_end.",
+					 "the log is corrupt: file \"%s\" has no valid header", path);
+		gl_error_detail(error, "The header check says: %s. The log before it ends at %X/%X.",
+						gl_header_check_name(catalog->bad_check), LSN_FORMAT_ARGS(found.end_lsn));
 	}
 	describe(&found, restored);
 
@@ -306,14 +300,21 @@ open_log(GlState *state, GlError *error)
 	if (catalog->map.count == 0)
 		atomic_store(&gl_shared->oldest_lsn, found.next_lsn);
 
-	if (restored)
+	/*
+	 * The mark of a base backup goes when this run has a file, and the control
+	 * file says below which LSN holes are no corruption.
+	 */
+	if (restored && *state == GL_STATE_OPEN)
 	{
 		if (found.holes > 0)
 			ereport(WARNING,
 					(errmsg("the log was restored from a base backup and has %llu holes below %X/%X",
 							(unsigned long long) found.holes, LSN_FORMAT_ARGS(found.holes_end)),
 					 errdetail("Every record that was durable when the backup began is there.")));
-		control.holes_end = Max(control.holes_end, Max(found.holes_end, found.end_lsn));
+		control.holes_end = Max(control.holes_end, found.holes_end);
+		if (found.verdict != GL_RECOVERY_NEW &&
+			!gl_files_activate(found.next_lsn, found.end_lsn, error))
+			return false;
 		if (!gl_control_write(&control, error) || !gl_restored_mark_remove(error))
 			return false;
 	}

@@ -47,6 +47,8 @@ struct GlReader
 	uint64		after;
 	GlLogMap	map;
 	GlMapFault	fault;			/* lsn PG_UINT64_MAX: none */
+	uint32		bad_number;		/* a file without a valid header, as the catalog has it */
+	uint64		bad_lsn;
 	ReadFile	file;
 	GlWalk		walk;
 	void	   *buffer;			/* as allocated */
@@ -170,6 +172,14 @@ gl_reader_lsn_lost(uint64 lsn)
 	return gl_map_lost(&current_catalog()->map, lsn);
 }
 
+bool
+gl_reader_lsn_before_log(uint64 lsn)
+{
+	const GlLogMap *map = &current_catalog()->map;
+
+	return map->count > 0 && map->entries[0].number == 1 && lsn < map->entries[0].first_lsn;
+}
+
 static void pg_attribute_noreturn()
 raise_removed(uint64 lsn)
 {
@@ -196,11 +206,14 @@ raise_corrupt(GlReader *reader, uint64 lsn, const char *why)
 {
 	char		path[MAXPGPATH];
 
-	describe_file(path, &reader->map, lsn);
+	if (lsn == reader->bad_lsn)
+		gl_segment_path(path, reader->bad_number, reader->bad_lsn);
+	else
+		describe_file(path, &reader->map, lsn);
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("the log is corrupt at LSN %X/%X in file \"%s\"", LSN_FORMAT_ARGS(lsn), path),
-			 errdetail("There is %s.", why),
+			 errdetail("The record check says: %s.", why),
 			 errhint("Read after LSN %X/%X to pass over it; grouplog.verify() shows the extent.",
 					 LSN_FORMAT_ARGS(lsn))));
 }
@@ -350,7 +363,11 @@ gl_reader_begin(MemoryContext context, uint64 stream, uint64 after, bool after_i
 	if (catalog->sound)
 		reader->fault.lsn = PG_UINT64_MAX;
 	if (catalog->bad_headers > 0)
+	{
+		reader->bad_number = catalog->bad_number;
+		reader->bad_lsn = catalog->bad_lsn;
 		reader->fault.lsn = Min(reader->fault.lsn, catalog->bad_lsn);
+	}
 	init_file(&reader->file, context, &reader->map);
 	set_buffer(reader, FIRST_BUFFER, true);
 	reader->walk.limit = durable;

@@ -39,6 +39,9 @@ extern void gl_reader_end(GlReader *reader);
 /* An LSN below this run's first: did a crash take what may have been there? */
 extern bool gl_reader_lsn_lost(uint64 lsn);
 
+/* Does the log begin after this LSN, and nothing of it was ever removed? */
+extern bool gl_reader_lsn_before_log(uint64 lsn);
+
 /* One file of the log, for grouplog.segments and verify(). */
 typedef struct GlSegmentReport
 {

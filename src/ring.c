@@ -228,7 +228,7 @@ gl_undurable_distance(uint64_t lsn, uint64_t durable_lsn)
 
 void
 gl_ring_publish_padding(GlRing *ring, const GlClaim *claim, const GlSeed *seed,
-						uint64_t stream, uint32_t hint)
+						uint32_t undurable, uint32_t hint)
 {
 	static const uint8_t zeros[GL_BLOCK];
 	GlRecordHeader header = {0};
@@ -246,8 +246,7 @@ gl_ring_publish_padding(GlRing *ring, const GlClaim *claim, const GlSeed *seed,
 
 	header.length = (uint32_t) claim->span;
 	header.time = claim->time;
-	header.stream = stream;
-	header.undurable = gl_undurable_distance(claim->lsn, claim->durable_lsn);
+	header.undurable = undurable;
 	header.kind = GL_RECORD_PADDING;
 	gl_record_seal(&header, seed, claim->lsn, crc);
 	gl_ring_write(ring, claim->lsn, &header, sizeof(header));
@@ -288,7 +287,7 @@ gl_hint_time(uint32_t hint, int64_t now_us)
 }
 
 int64_t
-gl_ring_oldest_us(const GlRing *ring, int64_t now_us)
+gl_ring_oldest_us(const GlRing *ring, int64_t now_us, int64_t *record_time)
 {
 	GlRing	   *r = (GlRing *) ring;
 
@@ -298,11 +297,21 @@ gl_ring_oldest_us(const GlRing *ring, int64_t now_us)
 		uint64_t	insert = gl_ring_insert_lsn(ring);
 		uint64_t	slot;
 		int64_t		moved_us;
+		uint64_t	contiguous;
+		const GlRecordHeader *header;
 
+		*record_time = INT64_MAX;
 		if (durable >= insert)
 			return GL_NEVER;
 		slot = atomic_load_explicit(ring_slot(ring, durable), memory_order_acquire);
 		moved_us = atomic_load_explicit(&r->durable_us, memory_order_acquire);
+		if ((uint32_t) (slot >> 32) == ring_lap(ring, durable))
+		{
+			/* Not overwritten before the durable LSN has moved, see below. */
+			header = gl_ring_address(ring, durable, &contiguous);
+			*record_time = header->time;
+			atomic_thread_fence(memory_order_acquire);
+		}
 		if (atomic_load_explicit(&r->durable_lsn, memory_order_acquire) != durable)
 			continue;
 		if ((uint32_t) (slot >> 32) == ring_lap(ring, durable))

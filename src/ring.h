@@ -165,9 +165,9 @@ extern void *gl_ring_address(const GlRing *ring, uint64_t lsn, uint64_t *contigu
 /* Everything is in place; all granules of the record become visible. */
 extern void gl_ring_publish(GlRing *ring, uint64_t lsn, uint32_t hint);
 
-/* Fill claimed bytes with a sealed padding record and publish it. */
+/* Fill claimed bytes with a sealed padding record, of no stream, and publish it. */
 extern void gl_ring_publish_padding(GlRing *ring, const GlClaim *claim, const GlSeed *seed,
-									uint64_t stream, uint32_t hint);
+									uint32_t undurable, uint32_t hint);
 
 /* How many granules before lsn were not durable yet; saturates. */
 extern uint32_t gl_undurable_distance(uint64_t lsn, uint64_t durable_lsn);
@@ -175,7 +175,9 @@ extern uint32_t gl_undurable_distance(uint64_t lsn, uint64_t durable_lsn);
 /* The record at this LSN, with its hint, or NULL if none is published yet. */
 extern const GlRecordHeader *gl_ring_published(const GlRing *ring, uint64_t lsn, uint32_t *hint);
 
-/* hints */
+/* hints; a time is right if it is no further from now than this */
+#define GL_HINT_RANGE_US	INT64_C(268000000)
+
 extern uint32_t gl_hint(GlSyncMode mode, bool waits, int64_t time_us);
 extern int64_t gl_hint_time(uint32_t hint, int64_t now_us);
 
@@ -195,8 +197,11 @@ gl_hint_waits(uint32_t hint)
  * Monotonic time of the oldest record that is not durable, or GL_NEVER when
  * all is.  Where that record is claimed but not published, the answer is the
  * time at which the durable LSN last moved: too old rather than too young.
+ *
+ * A hint holds no more than GL_HINT_RANGE_US; beyond it, record_time helps: the
+ * record's own time by the wall clock, INT64_MAX if it is not known.
  */
-extern int64_t gl_ring_oldest_us(const GlRing *ring, int64_t now_us);
+extern int64_t gl_ring_oldest_us(const GlRing *ring, int64_t now_us, int64_t *record_time);
 
 /* The queue for room. */
 static inline bool

@@ -253,6 +253,9 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, uint64 holes_end, bool 
 {
 	GlSegmentHeader *header = palloc(sizeof(GlSegmentHeader));
 	NamedSegment *named;
+	NamedSegment *bad;
+	GlHeaderCheck *bad_checks;
+	Size		bad_count = 0;
 	Size		allocated = 64;
 	Size		count = 0;
 	uint32		previous = 0;
@@ -328,6 +331,8 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, uint64 holes_end, bool 
 	qsort(named, count, sizeof(NamedSegment), compare_named);
 	catalog->map.entries = palloc0(Max(count, 1) * sizeof(GlMapEntry));
 	catalog->created = palloc0(Max(count, 1) * sizeof(int64));
+	bad = palloc(Max(count, 1) * sizeof(NamedSegment));
+	bad_checks = palloc(Max(count, 1) * sizeof(GlHeaderCheck));
 
 	for (Size i = 0; i < count; i++)
 	{
@@ -370,16 +375,31 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, uint64 holes_end, bool 
 							 "log file \"%s\" cannot be used: %s", path, gl_header_check_name(check));
 				return false;
 			}
-			if (catalog->bad_headers++ == 0)
-			{
-				catalog->bad_number = named[i].number;
-				catalog->bad_lsn = named[i].first_lsn;
-				catalog->bad_check = check;
-			}
+			bad[bad_count] = named[i];
+			bad_checks[bad_count++] = check;
 			continue;
 		}
 		catalog->created[catalog->map.count] = header->created;
 		gl_map_entry_from_header(&catalog->map.entries[catalog->map.count++], header, file_size);
+	}
+
+	/* A bad one matters unless a later file has ended the log before it. */
+	for (Size i = 0; i < bad_count; i++)
+	{
+		bool		dead = false;
+
+		for (uint32 j = 0; j < catalog->map.count && !dead; j++)
+		{
+			const GlMapEntry *entry = &catalog->map.entries[j];
+
+			dead = entry->number > bad[i].number && entry->end_before <= bad[i].first_lsn;
+		}
+		if (!dead && catalog->bad_headers++ == 0)
+		{
+			catalog->bad_number = bad[i].number;
+			catalog->bad_lsn = bad[i].first_lsn;
+			catalog->bad_check = bad_checks[i];
+		}
 	}
 
 	catalog->sound = gl_map_finish(&catalog->map, &catalog->fault);

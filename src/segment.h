@@ -51,7 +51,8 @@ typedef struct GlCatalog
 	GlMapFault	fault;
 	bool		sound;			/* gl_map_finish found no fault */
 
-	uint32		bad_headers;	/* numbered files that have no valid header */
+	uint32		bad_headers;	/* numbered files that have no valid header, and
+								 * that the log needs */
 	uint32		bad_number;		/* the first of them */
 	uint64		bad_lsn;		/* its first LSN, by its name */
 	GlHeaderCheck bad_check;

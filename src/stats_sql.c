@@ -382,6 +382,7 @@ grouplog_get_status(PG_FUNCTION_ARGS)
 {
 	GlRing	   *ring;
 	GlState		state;
+	GlRefusal	refusal;
 	uint64		log_id;
 	int			writer_pid;
 	bool		opened;
@@ -397,8 +398,12 @@ grouplog_get_status(PG_FUNCTION_ARGS)
 	opened = state != GL_STATE_STARTING;
 
 	put_text(&row, gl_state_name(state));
-	put_text(&row, refusal_name((GlRefusal) atomic_load(&gl_shared->refusal)));
-	put_error(&row, &gl_shared->problem);
+	refusal = (GlRefusal) atomic_load(&gl_shared->refusal);
+	put_text(&row, refusal_name(refusal));
+	if (state == GL_STATE_OPEN && refusal == GL_REFUSE_NOTHING)
+		put_text(&row, "");		/* it is over */
+	else
+		put_error(&row, &gl_shared->problem);
 
 	put_lsn(&row, gl_ring_insert_lsn(ring));
 	/* a group is acknowledged as one: written is seen only when durable */

@@ -446,7 +446,8 @@ resume(GlError *error)
 	if (catalog == NULL)
 		return false;
 	gl_files_start(catalog, &control);
-	if (!gl_files_probe(error) || !gl_spares_start(error))
+	gl_files_probe();
+	if (!gl_spares_start(error))
 		return false;
 	gl_flush_start();
 	ereport(LOG,

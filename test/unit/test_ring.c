@@ -270,18 +270,20 @@ test_oldest(void **state)
 	GlRing	   *ring = start_ring(SEGMENT_SIZE * 3);
 	GlClaim		result;
 	int64_t		now = 50000000;
+	int64_t		record_time;
 
 	(void) state;
-	assert_true(gl_ring_oldest_us(ring, now) == GL_NEVER);
+	assert_true(gl_ring_oldest_us(ring, now, &record_time) == GL_NEVER);
 	atomic_store(&ring->durable_us, 777);
 	assert_int_equal(claim(ring, 64, 1, &result), GL_CLAIM_OK);
 	/* claimed, not published: too old rather than too young */
-	assert_int_equal(gl_ring_oldest_us(ring, now), 777);
+	assert_int_equal(gl_ring_oldest_us(ring, now, &record_time), 777);
 	fill(ring, &result, 1, 8);
 	gl_ring_publish(ring, result.lsn, gl_hint(GL_SYNC_PERIODIC, false, now - 42));
-	assert_int_equal(gl_ring_oldest_us(ring, now), now - 42);
+	assert_int_equal(gl_ring_oldest_us(ring, now, &record_time), now - 42);
+	assert_int_equal(record_time, result.time);
 	atomic_store(&ring->durable_lsn, gl_ring_insert_lsn(ring));
-	assert_true(gl_ring_oldest_us(ring, now) == GL_NEVER);
+	assert_true(gl_ring_oldest_us(ring, now, &record_time) == GL_NEVER);
 	free(ring);
 }
 
