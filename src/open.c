@@ -419,6 +419,13 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 		return false;
 	}
 
+	if (lsn > found.bad_lsn)
+	{
+		control.holes_end = Max(control.holes_end, lsn);
+		if (!gl_control_write(&control, error))
+			return false;
+		atomic_store(&gl_shared->holes_end, control.holes_end);
+	}
 	if (!begin_run(lsn, found.next_lsn, found.last_time, error))
 		return false;
 	/* This file is what ends the log there; without it nothing has happened. */

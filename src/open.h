@@ -21,7 +21,8 @@ extern void gl_log_open(GlError *error);
 
 /*
  * End a corrupt log at this LSN for good, and open it.  Checks that records end
- * there.
+ * there.  An LSN beyond the bad one keeps what was readable after it; readers
+ * pass over the hole from then on.
  */
 extern bool gl_log_accept_end(uint64 lsn, GlError *error);
 

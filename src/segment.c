@@ -383,10 +383,13 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, uint64 holes_end, bool 
 		gl_map_entry_from_header(&catalog->map.entries[catalog->map.count++], header, file_size);
 	}
 
-	/* A bad one matters unless a later file has ended the log before it. */
+	/*
+	 * A bad one matters unless a later file has ended the log before it, or it
+	 * lies where holes are accepted.
+	 */
 	for (Size i = 0; i < bad_count; i++)
 	{
-		bool		dead = false;
+		bool		dead = bad[i].first_lsn < holes_end;
 
 		for (uint32 j = 0; j < catalog->map.count && !dead; j++)
 		{

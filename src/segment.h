@@ -39,7 +39,8 @@ typedef struct GlControl
 {
 	uint64		system_identifier;
 	uint64		log_id;
-	uint64		holes_end;		/* holes below it came with a base backup */
+	uint64		holes_end;		/* holes below it came with a base backup, or were
+								 * accepted by accept_end */
 } GlControl;
 
 /* What lies in the directory: every segment's header, and the rest counted. */
@@ -92,8 +93,8 @@ extern bool gl_directory_sync(GlError *error);
 /*
  * Read the directory and every header.  Allocates in the current context.
  * A file that goes away meanwhile makes it start again.  spare_size: bytes of a
- * ready spare (0: do not care).  holes_end: faults of the chain below it came with
- * a base backup, and are none.
+ * ready spare (0: do not care).  holes_end: faults below it are known, and are
+ * none.
  */
 extern GlCatalog *gl_catalog_read(uint64 spare_size, uint64 holes_end, GlError *error);
 

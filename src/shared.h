@@ -98,7 +98,7 @@ typedef struct GlShared
 	_Atomic uint64 run_start;	/* first LSN of this server run */
 	_Atomic uint64 end_before;	/* end of the log before this run */
 	_Atomic uint64 before_number;	/* newest file before this run */
-	_Atomic uint64 holes_end;	/* holes below it came with a base backup */
+	_Atomic uint64 holes_end;	/* holes below it are known: see GlControl */
 	_Atomic uint64 oldest_lsn;	/* the first LSN that is kept */
 	_Atomic uint64 last_lsn;	/* of the last durable record; 0: there is none */
 	_Atomic uint64 directory_generation;	/* moves with every file that comes or goes */
