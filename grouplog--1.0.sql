@@ -629,7 +629,7 @@ COMMENT ON COLUMN grouplog.status.segment_bytes IS
 COMMENT ON COLUMN grouplog.status.recovery IS
 'what the last recovery found';
 COMMENT ON COLUMN grouplog.status.holes_end_lsn IS
-'bad records below it are passed over: they came with a base backup, or were accepted by accept_end; null: none'
+'bad records below it are passed over: they came with a base backup, or were accepted by accept_end; null: none';
 COMMENT ON COLUMN grouplog.status.last_error IS
 'the last error of a write or sync, kept after it is over';
 
