@@ -71,8 +71,9 @@ warnings += -Werror
 endif
 
 PG_CPPFLAGS = -DNDEBUG -I$(here)/src $(liburing_cflags)
-PG_CFLAGS = $(warnings)
-SHLIB_LINK = $(liburing_libs)
+PG_CFLAGS = $(warnings) -fno-semantic-interposition
+# our functions call each other directly, not through the table of symbols
+SHLIB_LINK = -Wl,-Bsymbolic-functions $(liburing_libs)
 
 # ---- PostgreSQL's build system, if it is there ----
 
