@@ -6,6 +6,8 @@
 #	                      SUITES="unit tap" for some of them (see test/run)
 #	make demo             see it at work; make demo-stop ends it
 #	make unit, make sim   the tests that need no server
+#	make bench            measure it beside its peers (under 10 minutes);
+#	                      make bench-full: everything (hours). See bench/README.md
 #	make installcheck     SQL tests against a running server (preloaded)
 #	make clean            remove what was built here
 #
@@ -33,7 +35,7 @@ endif
 EXTRA_CLEAN = build log results regression.diffs regression.out \
 	output_iso tmp_check tmp_check_iso
 
-.PHONY: all test demo demo-stop unit unit-build sim no-postgresql
+.PHONY: all test demo demo-stop bench bench-full unit unit-build sim no-postgresql
 
 # what is said when nothing else is
 all:
@@ -162,3 +164,9 @@ demo:
 
 demo-stop:
 	@PG_CONFIG="$(PG_CONFIG)" DEMO_DIR="$(DEMO_DIR)" $(here)/test/demo stop
+
+bench:
+	@PG_CONFIG="$(PG_CONFIG)" $(here)/bench/run short
+
+bench-full:
+	@PG_CONFIG="$(PG_CONFIG)" $(here)/bench/run full

@@ -8,7 +8,6 @@
  * claim and publish interrupts are held and nothing can raise an error, so a
  * cancelled or terminated session never leaves a hole.
  *
- *
  *-------------------------------------------------------------------------
  */
 #include "append.h"
@@ -316,6 +315,8 @@ gl_append(const GlPayload *payloads, int64 count, uint8 flags, GlSyncMode mode, 
 	limit = gl_ring_max_span(ring) - GL_RECORD_HEADER_SIZE;
 	for (int64 i = 0; i < count; i++)
 	{
+		if (i % 10000 == 9999)
+			CHECK_FOR_INTERRUPTS();
 		if (payloads[i].size > limit)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),

@@ -3,7 +3,6 @@
  * close.c
  *		Close the log at shutdown.
  *
- *
  *-------------------------------------------------------------------------
  */
 #include "close.h"
@@ -105,7 +104,7 @@ seal(int64 deadline_us)
 		header.length = GL_RECORD_HEADER_SIZE;
 		header.time = claim.time;
 		header.kind = GL_RECORD_CLOSE;
-		header.undurable = enableFsync ?
+		header.undurable = atomic_load(&gl_shared->fsync_on) ?
 			gl_undurable_distance(claim.lsn, claim.durable_lsn) : GL_UNDURABLE_UNKNOWN;
 		gl_record_seal(&header, &seed, claim.lsn, gl_record_payload_crc(NULL, 0));
 		gl_ring_write(ring, claim.lsn, &header, sizeof(header));

@@ -3,7 +3,6 @@
  * close.h
  *		Close the log at shutdown.
  *
- *
  *-------------------------------------------------------------------------
  */
 #ifndef GROUPLOG_CLOSE_H

@@ -120,7 +120,7 @@ gl_config_max_bytes(void)
 	if (gl_max_size < 0)
 		return PG_UINT64_MAX;
 	return Max((uint64) gl_max_size * 1024 * 1024,
-			   3 * (gl_config_segment_size() + GL_BLOCK));
+			   3 * (gl_config_segment_size() + GL_BLOCK) + GL_BLOCK);
 }
 
 int64

@@ -31,19 +31,25 @@ wait_error_context(void *arg)
 			   LSN_FORMAT_ARGS(context->lsn));
 }
 
+/*
+ * One SQLSTATE for this alone, so that an application can tell it from a refusal,
+ * after which a retry makes no duplicate.
+ */
 static void pg_attribute_noreturn()
-raise_unknown(uint64 lsn)
+raise_unknown(uint64 lsn, bool device_failed)
 {
-	GlError		problem;
+	GlError		cause;
 
+	gl_error_clear(&cause);
+	if (device_failed)
+		gl_shared_get_error(&gl_shared->last_error, &cause);
 	gl_stat_add(&gl_shared->stats.outcome_unknown, 1);
-	gl_shared_get_error(&gl_shared->last_error, &problem);
 	ereport(ERROR,
-			(errcode(problem.sqlstate != 0 && problem.sqlstate != ERRCODE_INTERNAL_ERROR ?
-					 problem.sqlstate : ERRCODE_IO_ERROR),
+			(errcode(ERRCODE_IO_ERROR),
 			 errmsg("the outcome of the record at LSN %X/%X is unknown", LSN_FORMAT_ARGS(lsn)),
-			 problem.message[0] ? errdetail_internal("%s", problem.message) : 0,
-			 errhint("The record is in the log's memory and may still become durable; ask with grouplog.wait_durable.")));
+			 cause.message[0] ? errdetail_internal("%s", cause.message) :
+			 errdetail("The server is shutting down."),
+			 errhint("The record may still become durable, or be found after the next start; ask with grouplog.wait_durable.")));
 }
 
 bool
@@ -63,21 +69,22 @@ gl_wait_until(uint64 lsn, int64 deadline_us)
 	{
 		uint32		seen = gl_wakeup_prepare(&gl_shared->durable);
 		long		slice = GL_SLEEP_SLICE_MS;
+		bool		device_failed;
 
 		if (gl_ring_durable_lsn(ring) > lsn)
 		{
 			gl_wakeup_cancel(&gl_shared->durable);
 			break;
 		}
-		if (lsn < atomic_load(&gl_shared->failed_lsn) ||
-			atomic_load(&gl_shared->state) == GL_STATE_CLOSED)
+		device_failed = lsn < atomic_load(&gl_shared->failed_lsn);
+		if (device_failed || atomic_load(&gl_shared->state) == GL_STATE_CLOSED)
 		{
 			gl_wakeup_cancel(&gl_shared->durable);
 			/* The order matters: durable first, failed after it. */
 			if (gl_ring_durable_lsn(ring) > lsn)
 				break;
 			error_context_stack = callback.previous;
-			raise_unknown(lsn);
+			raise_unknown(lsn, device_failed);
 		}
 		if (deadline_us != GL_NEVER)
 		{
@@ -94,6 +101,13 @@ gl_wait_until(uint64 lsn, int64 deadline_us)
 		gl_wakeup_sleep(&gl_shared->durable, seen, slice, gl_wait_event(GL_WAIT_APPEND_DURABLE));
 		CHECK_FOR_INTERRUPTS();
 		gl_gate_check_writer();
+
+		/*
+		 * A whole slice without an answer: whoever took it upon himself to wake
+		 * the writer may have been stopped before he did.
+		 */
+		if (atomic_load(&gl_shared->durable.generation) == seen)
+			gl_shared_wake_writer();
 	}
 	error_context_stack = callback.previous;
 	return durable;
@@ -139,7 +153,7 @@ gl_flush(void)
 	uint64		end;
 
 	gl_gate_check_readable();
-	gl_gate_check_open();
+	gl_gate_check_state();
 	end = gl_ring_insert_lsn(ring);
 	if (gl_ring_durable_lsn(ring) < end)
 	{

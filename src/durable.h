@@ -3,7 +3,6 @@
  * durable.h
  *		Wait until records are durable.
  *
- *
  *-------------------------------------------------------------------------
  */
 #ifndef GROUPLOG_DURABLE_H

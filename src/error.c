@@ -9,6 +9,17 @@
 
 #include <errno.h>
 
+/* Sessions may have another encoding than the writer: nothing but ASCII. */
+static void
+clean(char *text)
+{
+	for (; *text != '\0'; text++)
+	{
+		if ((unsigned char) *text >= 0x80)
+			*text = '?';
+	}
+}
+
 void
 gl_error_set(GlError *error, int sqlstate, int os_error, const char *hint,
 			 const char *message, ...)
@@ -23,6 +34,7 @@ gl_error_set(GlError *error, int sqlstate, int os_error, const char *hint,
 	errno = os_error;			/* for %m */
 	vsnprintf(error->message, sizeof(error->message), message, args);
 	va_end(args);
+	clean(error->message);
 }
 
 void
@@ -34,6 +46,7 @@ gl_error_detail(GlError *error, const char *detail, ...)
 	errno = error->os_error;
 	vsnprintf(error->detail, sizeof(error->detail), detail, args);
 	va_end(args);
+	clean(error->detail);
 }
 
 void

@@ -36,6 +36,9 @@ gl_failure_give_up(const GlError *error)
 	{
 		strlcpy(told.hint, "Appends are refused until a write succeeds; grouplog tries again by itself.",
 				sizeof(told.hint));
+		/* 58030 is for records whose outcome is unknown; these are refused. */
+		if (told.sqlstate != ERRCODE_DISK_FULL)
+			told.sqlstate = ERRCODE_SYSTEM_ERROR;
 		gl_error_report(LOG, &told);
 		gl_shared_set_error(&gl_shared->problem, &told);
 		atomic_store(&gl_shared->refusal, GL_REFUSE_DEVICE);
@@ -48,6 +51,17 @@ gl_failure_give_up(const GlError *error)
 }
 
 void
+gl_failure_no_file(const GlError *error)
+{
+	uint32		refusal = atomic_load(&gl_shared->refusal);
+
+	if (refusal != GL_REFUSE_NO_SPACE && refusal != GL_REFUSE_MAX_SIZE)
+		gl_failure_give_up(error);
+	else
+		gl_failure_note(error);
+}
+
+void
 gl_failure_over(void)
 {
 	retrying = false;
@@ -56,6 +70,8 @@ gl_failure_over(void)
 	if (atomic_load(&gl_shared->refusal) == GL_REFUSE_DEVICE)
 	{
 		atomic_store(&gl_shared->refusal, GL_REFUSE_NOTHING);
+		/* Whoever still waits has an outcome to wait for again. */
+		atomic_store(&gl_shared->failed_lsn, 0);
 		ereport(LOG, (errmsg("grouplog can write again")));
 		gl_wakeup_broadcast(&gl_shared->room);
 	}

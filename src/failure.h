@@ -32,7 +32,13 @@ extern void gl_failure_write(const GlError *error);
 /* Nobody knows what became of the pending records: say so, refuse new ones. */
 extern void gl_failure_give_up(const GlError *error);
 
-/* A group came through. */
+/*
+ * Nothing is pending, and no file can be had for what comes.  Where space or the
+ * budget is the reason, the refusal says so already.
+ */
+extern void gl_failure_no_file(const GlError *error);
+
+/* A group came through, or a file could be had. */
 extern void gl_failure_over(void);
 
 /* Is the next group the first try after a failure? */

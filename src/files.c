@@ -20,6 +20,8 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#define BUDGET_RETRY_US	INT64CONST(60000000)
+
 /* One file of the log, oldest first. */
 typedef struct ListedFile
 {
@@ -195,8 +197,11 @@ gl_files_close(void)
 void
 gl_files_abandon(void)
 {
+	GlRing	   *ring = gl_ring();
+
+	/* What is not claimed yet waits for the next file. */
 	gl_files_close();
-	gl_files_set_limit();
+	atomic_store(&ring->limit_lsn, gl_ring_insert_lsn(ring));
 }
 
 void
@@ -239,9 +244,46 @@ fill_header(GlSegmentHeader *header, uint64 first_lsn, uint64 end_before)
 	header->epoch = atomic_load(&gl_shared->epoch);
 	header->nonce = atomic_load(&gl_shared->nonce);
 	header->nonce_before = file_count > 0 ? files[file_count - 1].nonce : 0;
+	if (file_count > 0 && files[file_count - 1].number != last_file_number)
+		header->follows = files[file_count - 1].number;
 	header->next_xid = U64FromFullTransactionId(ReadNextFullTransactionId());
 	header->created = GetCurrentTimestamp();
 	gl_segment_header_seal(header);
+}
+
+/*
+ * Open a spare to write a header into it.  It loses its ready name first: should
+ * we die now, our write may land late, and nobody may use the file then.
+ */
+static bool
+take_spare(char *path, uint64 first_lsn, GlError *error)
+{
+	bool		continuation = first_lsn % gl_shared->segment_size != 0;
+
+	for (;;)
+	{
+		char		ready_path[MAXPGPATH];
+		uint32		spare;
+
+		if (!gl_spares_take(&spare))
+		{
+			if (!gl_spares_make_one(continuation, error))
+				return false;
+			continue;
+		}
+		gl_spare_path(ready_path, spare, true);
+		gl_spare_path(path, spare, false);
+		if (rename(ready_path, path) == 0)
+		{
+			if (open_current(path, error))
+				return true;
+			(void) unlink(path);
+			return false;
+		}
+		if (errno != ENOENT)
+			return gl_file_error(error, errno, "rename file", ready_path);
+		/* Somebody has removed it: the next one, or a new one. */
+	}
 }
 
 bool
@@ -254,16 +296,13 @@ gl_files_activate(uint64 first_lsn, uint64 end_before, GlError *error)
 	char	   *blocks;
 	uint64		base = gl_block_floor(first_lsn);
 	uint64		cut;
-	uint32		spare;
 	GlIoOp		op = {.kind = GL_IO_WRITE};
 	ListedFile	file;
 	int			failed;
 
 	gl_files_close();
-	if (gl_spares_ready() == 0 && !gl_spares_make_one(error))
+	if (!take_spare(spare_path, first_lsn, error))
 		return false;
-	gl_spares_take(&spare);
-	gl_spare_path(spare_path, spare, true);
 	gl_segment_path(path, last_file_number + 1, first_lsn);
 
 	/* Header, and what the block holds before first_lsn, in one write. */
@@ -273,12 +312,6 @@ gl_files_activate(uint64 first_lsn, uint64 end_before, GlError *error)
 	if (first_lsn > base)
 		gl_ring_read(ring, base, blocks + GL_BLOCK, first_lsn - base);
 
-	if (!open_current(spare_path, error))
-	{
-		gl_spares_add(spare);
-		pfree(memory);
-		return false;
-	}
 	op.fd = gl_current.fd;
 	op.direct = gl_current.direct;
 	op.sync_after = enableFsync && !gl_current.dsync;
@@ -301,7 +334,7 @@ gl_files_activate(uint64 first_lsn, uint64 end_before, GlError *error)
 	{
 		failed = errno;
 		gl_files_close();
-		gl_spares_add(spare);
+		(void) unlink(spare_path);
 		gl_error_set(error, gl_error_sqlstate(failed), failed, NULL,
 					 "could not rename file \"%s\" to \"%s\": %s", spare_path, path, strerror(failed));
 		return false;
@@ -370,6 +403,19 @@ gl_files_activate(uint64 first_lsn, uint64 end_before, GlError *error)
 	return true;
 }
 
+/* Removing the oldest file removes every record before this LSN. */
+static uint64
+oldest_file_end(void)
+{
+	/*
+	 * A continuation answers from its block's beginning, but alone only from
+	 * its first LSN on: what it repeats may begin in the middle of a record.
+	 */
+	if (files[1].nonce == files[0].nonce)
+		return files[1].first_lsn;
+	return files[0].end;
+}
+
 /*
  * The oldest LSN goes up before the file goes, so that a reader who finds
  * strange bytes sees that they are no longer the log's.
@@ -381,7 +427,16 @@ remove_oldest(uint64 *freed, GlError *error)
 
 	atomic_store(&gl_shared->oldest_lsn, files[1].first_lsn);
 	if (!gl_segment_remove(file.number, file.first_lsn, freed, error))
-		return false;
+	{
+		char		path[MAXPGPATH];
+
+		gl_segment_path(path, file.number, file.first_lsn);
+		if (access(path, F_OK) == 0)
+		{
+			publish_oldest();
+			return false;
+		}
+	}
 	list_drop_first();
 	publish_bytes();
 	gl_stat_add(&gl_shared->stats.segments_removed, 1);
@@ -389,19 +444,14 @@ remove_oldest(uint64 *freed, GlError *error)
 }
 
 bool
-gl_files_truncate(uint64 before, uint64 *freed, GlError *error)
+gl_files_truncate_one(uint64 before, bool *removed, uint64 *freed, GlError *error)
 {
+	*removed = false;
 	*freed = 0;
-	while (file_count > 1 && files[0].end <= before)
-	{
-		uint64		bytes;
-
-		if (!remove_oldest(&bytes, error))
-			return false;
-		*freed += bytes;
-		CHECK_FOR_INTERRUPTS();
-	}
-	return true;
+	if (file_count < 2 || oldest_file_end() > before)
+		return true;
+	*removed = remove_oldest(freed, error);
+	return *removed;
 }
 
 bool
@@ -415,6 +465,7 @@ gl_files_recycle_oldest(bool *became_spare, GlError *error)
 {
 	ListedFile	file = files[0];
 	uint32		spare;
+	bool		renamed;
 
 	*became_spare = false;
 	if (file.bytes != gl_spare_bytes() || gl_spares_ready() >= GL_SPARES_WANTED)
@@ -426,27 +477,49 @@ gl_files_recycle_oldest(bool *became_spare, GlError *error)
 
 	atomic_store(&gl_shared->oldest_lsn, files[1].first_lsn);
 	spare = gl_spares_next_number();
-	if (!gl_segment_recycle(file.number, file.first_lsn, spare, error))
+	*became_spare = gl_segment_recycle(file.number, file.first_lsn, spare, &renamed, error);
+	if (!renamed)
+	{
+		publish_oldest();
 		return false;
+	}
 	list_drop_first();
-	gl_spares_add(spare);
+	if (*became_spare)
+		gl_spares_add(spare);
 	publish_bytes();
 	gl_stat_add(&gl_shared->stats.segments_recycled, 1);
-	*became_spare = true;
-	return true;
+	return *became_spare;
 }
 
 void
-gl_files_keep_budget(void)
+gl_files_keep_budget(int64 now_us)
 {
+	static int64 retry_us = 0;
 	GlError		error;
 	uint64		freed;
 
-	if (gl_on_full != GL_ON_FULL_RECYCLE || file_count < 2 ||
+	if (gl_on_full != GL_ON_FULL_RECYCLE || file_count < 2 || now_us < retry_us ||
 		gl_files_bytes() <= gl_config_max_bytes())
 		return;
 	if (!remove_oldest(&freed, &error))
+	{
 		gl_error_report(LOG, &error);
+		retry_us = now_us + BUDGET_RETRY_US;
+	}
+}
+
+uint64
+gl_files_slack(void)
+{
+	const ListedFile *last;
+	uint64		durable = gl_ring_durable_lsn(gl_ring());
+	uint64		used;
+
+	if (file_count == 0)
+		return 0;
+	last = &files[file_count - 1];
+	used = gl_segment_offset(last->first_lsn, Min(durable, last->end));
+	return last->bytes > used ? last->bytes - used : 0;
 }
 
 bool

@@ -59,8 +59,8 @@ extern void gl_files_close(void);
 /* Set limit_lsn: what claims may use, given the current file and the spares. */
 extern void gl_files_set_limit(void);
 
-/* Remove every file that ends at or before the LSN, oldest first. */
-extern bool gl_files_truncate(uint64 before, uint64 *freed, GlError *error);
+/* Remove the oldest file if all in it lies before the LSN. */
+extern bool gl_files_truncate_one(uint64 before, bool *removed, uint64 *freed, GlError *error);
 
 /* Is there a file that may go to make room: any but the newest? */
 extern bool gl_files_recyclable(void);
@@ -72,7 +72,10 @@ extern bool gl_files_recycle_oldest(bool *became_spare, GlError *error);
  * on_full = recycle: over the budget (which may have been lowered) the oldest
  * file goes; one at a call.
  */
-extern void gl_files_keep_budget(void);
+extern void gl_files_keep_budget(int64 now_us);
+
+/* What the newest file would give back if it were left now. */
+extern uint64 gl_files_slack(void);
 
 /* The bytes of all our files; the wanted size of a spare. */
 extern uint64 gl_files_bytes(void);
@@ -106,10 +109,11 @@ extern bool gl_spares_step(int64 now_us, int64 *pause_us);
 /* Something has changed: do not wait with the next try. */
 extern void gl_spares_retry(void);
 
-/* Make one now, handling interrupts meanwhile. */
-extern bool gl_spares_make_one(GlError *error);
-
-/* Why no spare can be made; refusal is a GlRefusal. */
-extern bool gl_spares_allowed(int *refusal, GlError *error);
+/*
+ * Make one now, handling interrupts meanwhile.  It may exceed the budget by one
+ * file: what is left behind gives that back.  A continuation, for records that
+ * are claimed already, may use the reserve of min_free_space, too.
+ */
+extern bool gl_spares_make_one(bool continuation, GlError *error);
 
 #endif							/* GROUPLOG_FILES_H */

@@ -107,40 +107,42 @@ gl_gate_wait_started(void)
 	}
 }
 
-/* Is the log open for appends?  A log that is just starting is waited for. */
+void
+gl_gate_check_state(void)
+{
+	gl_gate_wait_started();
+	switch ((GlState) atomic_load_explicit(&gl_shared->state, memory_order_acquire))
+	{
+		case GL_STATE_CORRUPT:
+			raise_problem(ERRCODE_DATA_CORRUPTED, "the log is corrupt");
+			break;
+		case GL_STATE_UNAVAILABLE:
+			raise_problem(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the log is not available");
+			break;
+		case GL_STATE_CLOSED:
+			gl_gate_raise_closed();
+			break;
+		case GL_STATE_OPEN:
+		case GL_STATE_STARTING:
+			break;
+	}
+}
+
 void
 gl_gate_check_open(void)
 {
-	for (;;)
+	if (atomic_load_explicit(&gl_shared->state, memory_order_acquire) != GL_STATE_OPEN)
+		gl_gate_check_state();
+	switch ((GlRefusal) atomic_load_explicit(&gl_shared->refusal, memory_order_relaxed))
 	{
-		switch ((GlState) atomic_load_explicit(&gl_shared->state, memory_order_acquire))
-		{
-			case GL_STATE_OPEN:
-				switch ((GlRefusal) atomic_load_explicit(&gl_shared->refusal, memory_order_relaxed))
-				{
-					case GL_REFUSE_FREE_SPACE:
-						raise_problem(ERRCODE_DISK_FULL, "the log has no space");
-						break;
-					case GL_REFUSE_DEVICE:
-						raise_problem(ERRCODE_IO_ERROR, "the log cannot be written");
-						break;
-					default:
-						break;
-				}
-				return;
-			case GL_STATE_STARTING:
-				gl_gate_wait_started();
-				break;
-			case GL_STATE_CORRUPT:
-				raise_problem(ERRCODE_DATA_CORRUPTED, "the log is corrupt");
-				break;
-			case GL_STATE_UNAVAILABLE:
-				raise_problem(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the log is not available");
-				break;
-			case GL_STATE_CLOSED:
-				gl_gate_raise_closed();
-				break;
-		}
+		case GL_REFUSE_FREE_SPACE:
+			raise_problem(ERRCODE_DISK_FULL, "the log has no space");
+			break;
+		case GL_REFUSE_DEVICE:
+			raise_problem(ERRCODE_SYSTEM_ERROR, "the log cannot be written");
+			break;
+		default:
+			break;
 	}
 }
 

@@ -23,7 +23,10 @@ extern void gl_gate_check_loaded(void);
  */
 extern void gl_gate_check_allowed(const char *what);
 
-/* The log is open for appends. */
+/* The log is open; it may still refuse appends. */
+extern void gl_gate_check_state(void);
+
+/* The log takes appends. */
 extern void gl_gate_check_open(void);
 
 /* The log can be read; not in recovery. */

@@ -17,10 +17,16 @@
 #include "miscadmin.h"
 #include "shared.h"
 #include "storage/fd.h"
+#include "storage/ipc.h"
 #include "utils/memutils.h"
 
 /* Beyond this the set's own timeout is exact enough, and costs no call. */
 #define TIMER_LIMIT_US	INT64CONST(100000)
+
+/* How long a hung device may hold up a shutdown. */
+#define STOP_PATIENCE_US	INT64CONST(60000000)
+
+volatile sig_atomic_t gl_stop_requested = false;
 
 static GlIo *engine = NULL;
 static WaitEventSet *wait_set = NULL;
@@ -108,24 +114,41 @@ gl_io_wait_sleep(int64 until_us, uint32 wait_event)
 	gl_io_reap(engine);
 }
 
+void
+gl_io_check_interrupts(void)
+{
+	static int64 asked_us = 0;
+
+	CHECK_FOR_INTERRUPTS();
+	if (!gl_stop_requested)
+		return;
+	if (asked_us == 0)
+		asked_us = gl_now_us();
+	else if (gl_now_us() - asked_us > STOP_PATIENCE_US)
+	{
+		ereport(LOG, (errmsg("grouplog writer ends without waiting for its device any longer")));
+		proc_exit(1);
+	}
+}
+
 int
 gl_io_perform(GlIoOp *op)
 {
-	gl_io_submit(engine, op);
-	while (op->state != GL_IO_DONE)
+	/* Not on a stack: the kernel may complete it after an error has unwound that. */
+	static GlIoOp running;
+
+	running = *op;
+	running.state = GL_IO_IDLE;
+	gl_io_submit(engine, &running);
+	while (running.state != GL_IO_DONE)
 	{
-		/*
-		 * Barriers and the like.  Nothing in here ends the writer: its own
-		 * signal handler only notes that it shall end.
-		 */
-		CHECK_FOR_INTERRUPTS();
+		gl_io_check_interrupts();
 		gl_io_wait_sleep(gl_now_us() + GL_SLEEP_SLICE_MS * 1000, gl_wait_event(GL_WAIT_WRITER_IO));
 	}
-	op->state = GL_IO_IDLE;
 
 	/* What else set the latch meanwhile is for the main loop. */
 	SetLatch(MyLatch);
-	return op->error;
+	return running.error;
 }
 
 int

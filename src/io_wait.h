@@ -10,6 +10,8 @@
 
 #include "postgres.h"
 
+#include <signal.h>
+
 #include "io.h"
 
 /* Open the engine and the wait set; once a process.  reason: as gl_io_open. */
@@ -25,8 +27,17 @@ extern GlIo *gl_io_engine(void);
  */
 extern void gl_io_wait_sleep(int64 until_us, uint32 wait_event);
 
+/* The process was asked to end (SIGTERM). */
+extern volatile sig_atomic_t gl_stop_requested;
+
 /*
- * Submit and wait until it is done, handling interrupts meanwhile: for what is
+ * CHECK_FOR_INTERRUPTS for loops that wait for the device; ends the process when
+ * it was asked to end a minute ago.
+ */
+extern void gl_io_check_interrupts(void);
+
+/*
+ * Submit a copy of the operation and wait until it is done, handling interrupts meanwhile: for what is
  * done seldom.  Returns 0 or the errno.
  */
 extern int	gl_io_perform(GlIoOp *op);

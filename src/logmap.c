@@ -67,6 +67,7 @@ gl_map_entry_from_header(GlMapEntry *entry, const GlSegmentHeader *header, uint6
 	entry->segment_size = header->segment_size;
 	entry->ring_size = header->ring_size;
 	entry->nonce_before = header->nonce_before;
+	entry->follows = header->follows != 0 ? header->follows : header->number - 1;
 	entry->seed.log_id = header->log_id;
 	entry->seed.epoch = header->epoch;
 	entry->seed.nonce = header->nonce;
@@ -179,12 +180,10 @@ problem_between(const GlMapEntry *entry, const GlMapEntry *next, uint64_t bound)
 	{
 		/*
 		 * Nor is a file missed that had no valid header when the log was ended
-		 * before it (accept_end): the next one names this one as the file
-		 * before it, and ends the log within it.  A file with records between
-		 * the two would have moved that end.
+		 * before it: the next one says that it follows this one.
 		 */
-		if (next->starts_run && next->nonce_before == entry->seed.nonce &&
-			bound <= full_end(entry))
+		if (next->starts_run && next->follows == entry->number &&
+			next->nonce_before == entry->seed.nonce && bound <= full_end(entry))
 			return GL_MAP_OK;
 		if ((entry_live && next_live) || bound > full_end(entry))
 			return GL_MAP_GAP;

@@ -43,6 +43,7 @@ typedef struct GlMapEntry
 	uint64_t	segment_size;
 	uint64_t	ring_size;
 	uint64_t	nonce_before;
+	uint32_t	follows;		/* the number of the file before, by the header */
 	GlSeed		seed;
 	uint64_t	file_size;		/* bytes, as the file system says */
 	uint64_t	base;			/* derived: authority from here ... */

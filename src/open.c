@@ -14,9 +14,11 @@
 #include "access/xlog.h"
 #include "config.h"
 #include "files.h"
+#include "io_wait.h"
 #include "miscadmin.h"
 #include "recovery.h"
 #include "shared.h"
+#include "storage/ipc.h"
 #include "tail.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -34,6 +36,9 @@ progress(void *arg, uint64_t done, uint64_t total)
 	int64		now_us = gl_now_us();
 
 	CHECK_FOR_INTERRUPTS();
+	/* Reading can take long; whoever is asked to end can read again later. */
+	if (gl_stop_requested)
+		proc_exit(1);
 	if (now_us < reader->next_report_us)
 		return;
 	reader->next_report_us = now_us + 10 * 1000000;
@@ -202,7 +207,7 @@ open_log(GlState *state, GlError *error)
 	if (exists && !check_cluster(error))
 		return false;
 
-	catalog = gl_catalog_read(gl_spare_bytes(), exists ? control.holes_end : 0, error);
+	catalog = gl_catalog_read(exists ? control.holes_end : 0, error);
 	if (catalog == NULL)
 		return false;
 	if (catalog->strangers > 0)
@@ -245,6 +250,7 @@ open_log(GlState *state, GlError *error)
 	restored = gl_restored_mark_exists();
 	if (!gl_tail_sync(&catalog->map, error))
 		return false;
+	atomic_store(&gl_shared->fsync_on, enableFsync ? 1 : 0);
 	run_recovery(catalog, restored);
 
 	if (found.verdict == GL_RECOVERY_READ_ERROR)
@@ -266,8 +272,10 @@ open_log(GlState *state, GlError *error)
 		if (found.end_lsn == 0)
 			found.end_lsn = found.valid_end = catalog->bad_lsn;
 		found.bad_lsn = found.end_lsn;
+		/* How far the log went in such files is not known: further than that not. */
 		found.next_lsn = Max(found.next_lsn,
-							 ((catalog->bad_lsn + gl_shared->ring_size) / gl_shared->segment_size + 2) * gl_shared->segment_size);
+							 TYPEALIGN64(gl_shared->segment_size,
+										 catalog->highest_lsn + GL_SEGMENT_SIZE_MAX + GL_RING_SIZE_MAX));
 		gl_segment_path(path, catalog->bad_number, catalog->bad_lsn);
 		gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
 					 "Read what is there, restore the file from a backup, or end the log with grouplog.accept_end.",
@@ -367,7 +375,7 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 		return false;
 	}
 
-	catalog = gl_catalog_read(0, control.holes_end, error);
+	catalog = gl_catalog_read(control.holes_end, error);
 	if (catalog == NULL)
 		return false;
 	boundary = lsn == found.bad_lsn || lsn == found.valid_end || lsn == found.end_lsn;
@@ -428,8 +436,15 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 	}
 	if (!begin_run(lsn, found.next_lsn, found.last_time, error))
 		return false;
-	/* This file is what ends the log there; without it nothing has happened. */
-	if (!gl_files_activate(found.next_lsn, lsn, error))
+
+	/*
+	 * This file is what ends the log there.  Where only its name could not be
+	 * made durable, the log is ended all the same, but not for good: nothing is
+	 * acknowledged before another file's name is.
+	 */
+	atomic_store(&gl_shared->segment_number, 0);
+	if (!gl_files_activate(found.next_lsn, lsn, error) &&
+		atomic_load(&gl_shared->segment_number) == 0)
 	{
 		atomic_fetch_or(&gl_ring()->insert_lsn, GL_SEALED);
 		atomic_store(&gl_shared->end_before, found.valid_end);
@@ -438,9 +453,7 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 	ereport(LOG,
 			(errmsg("grouplog: the log was ended at %X/%X by request, and goes on at %X/%X",
 					LSN_FORMAT_ARGS(lsn), LSN_FORMAT_ARGS(found.next_lsn))));
-	gl_error_clear(error);
-	gl_shared_set_error(&gl_shared->problem, error);
 	atomic_store(&gl_shared->state, GL_STATE_OPEN);
 	gl_wakeup_broadcast(&gl_shared->room);
-	return true;
+	return error->sqlstate == 0;
 }

@@ -46,8 +46,9 @@ struct GlReader
 	uint64		stream;
 	uint64		after;
 	GlLogMap	map;
-	GlMapFault	fault;			/* lsn PG_UINT64_MAX: none */
-	uint32		bad_number;		/* a file without a valid header, as the catalog has it */
+	uint64		generation;		/* of the directory, as mapped */
+	GlMapFault	fault;			/* the next one; lsn PG_UINT64_MAX: none */
+	uint32		bad_number;		/* a file without a valid header; 0: none */
 	uint64		bad_lsn;
 	ReadFile	file;
 	GlWalk		walk;
@@ -148,7 +149,7 @@ current_catalog(void)
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "grouplog catalog", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	catalog = gl_catalog_read(0, atomic_load(&gl_shared->holes_end), &error);
+	catalog = gl_catalog_read(atomic_load(&gl_shared->holes_end), &error);
 	MemoryContextSwitchTo(old);
 	if (catalog == NULL)
 		gl_error_report(ERROR, &error);
@@ -206,7 +207,7 @@ raise_corrupt(GlReader *reader, uint64 lsn, const char *why)
 {
 	char		path[MAXPGPATH];
 
-	if (lsn == reader->bad_lsn)
+	if (reader->bad_number != 0 && lsn == reader->bad_lsn)
 		gl_segment_path(path, reader->bad_number, reader->bad_lsn);
 	else
 		describe_file(path, &reader->map, lsn);
@@ -327,6 +328,34 @@ seek_after(GlReader *reader, uint64 after)
 	}
 }
 
+/* The first place at or after an LSN where the map or a header is at fault. */
+static void
+next_fault(GlReader *reader, uint64 from)
+{
+	if (gl_map_check(&reader->map, from, &reader->fault))
+		reader->fault.lsn = PG_UINT64_MAX;
+	if (reader->bad_number != 0 && reader->bad_lsn >= from)
+		reader->fault.lsn = Min(reader->fault.lsn, reader->bad_lsn);
+}
+
+/* A map of our own: the session's may be replaced while we read. */
+static void
+copy_map(GlReader *reader, const GlCatalog *catalog)
+{
+	Size		count = Max(catalog->map.count, 1);
+
+	reader->generation = catalog->generation;
+	reader->map.count = catalog->map.count;
+	reader->map.entries = MemoryContextAllocHuge(reader->context, count * sizeof(GlMapEntry));
+	memcpy(reader->map.entries, catalog->map.entries, catalog->map.count * sizeof(GlMapEntry));
+	reader->bad_number = catalog->bad_headers > 0 ? catalog->bad_number : 0;
+	reader->bad_lsn = catalog->bad_lsn;
+	if (catalog->sound && reader->bad_number == 0)
+		reader->fault.lsn = PG_UINT64_MAX;
+	else
+		next_fault(reader, atomic_load(&gl_shared->holes_end));
+}
+
 GlReader *
 gl_reader_begin(MemoryContext context, uint64 stream, uint64 after, bool after_is_null)
 {
@@ -355,19 +384,7 @@ gl_reader_begin(MemoryContext context, uint64 stream, uint64 after, bool after_i
 	reader->context = context;
 	reader->stream = stream;
 	reader->after = after_is_null ? 0 : after;
-	reader->map.count = catalog->map.count;
-	reader->map.entries = MemoryContextAllocHuge(context,
-												 Max(catalog->map.count, 1) * sizeof(GlMapEntry));
-	memcpy(reader->map.entries, catalog->map.entries, catalog->map.count * sizeof(GlMapEntry));
-	reader->fault = catalog->fault;
-	if (catalog->sound)
-		reader->fault.lsn = PG_UINT64_MAX;
-	if (catalog->bad_headers > 0)
-	{
-		reader->bad_number = catalog->bad_number;
-		reader->bad_lsn = catalog->bad_lsn;
-		reader->fault.lsn = Min(reader->fault.lsn, catalog->bad_lsn);
-	}
+	copy_map(reader, catalog);
 	init_file(&reader->file, context, &reader->map);
 	set_buffer(reader, FIRST_BUFFER, true);
 	reader->walk.limit = durable;
@@ -379,6 +396,41 @@ gl_reader_begin(MemoryContext context, uint64 stream, uint64 after, bool after_i
 	else
 		seek_after(reader, after);
 	return reader;
+}
+
+/*
+ * Files have come since the map was read, perhaps one that took over from what
+ * we are reading: read the map again.  False if nothing has changed.
+ */
+static bool
+refresh_map(GlReader *reader)
+{
+	if (reader->generation == atomic_load(&gl_shared->directory_generation))
+		return false;
+	close_file(&reader->file);
+	pfree(reader->map.entries);
+	copy_map(reader, current_catalog());
+	gl_walk_forget(&reader->walk);
+	reader->walk.index = 0;
+	return true;
+}
+
+/*
+ * Did the walk step, between two LSNs, over a place where a file is missing or
+ * bad?
+ */
+static void
+check_fault(GlReader *reader, uint64 from, uint64 to)
+{
+	while (reader->fault.lsn >= from && reader->fault.lsn <= to)
+	{
+		uint64		lsn = reader->fault.lsn;
+
+		if (lsn > reader->after && lsn >= atomic_load(&gl_shared->holes_end) &&
+			lsn >= atomic_load(&gl_shared->oldest_lsn))
+			raise_corrupt(reader, lsn, "no valid file where the log goes on");
+		next_fault(reader, lsn + 1);
+	}
 }
 
 bool
@@ -398,10 +450,7 @@ gl_reader_next(GlReader *reader, GlWalkRecord *record)
 		resync = false;
 		if (status == GL_WALK_END)
 		{
-			if (reader->fault.lsn < reader->walk.limit && reader->fault.lsn >= at &&
-				reader->fault.lsn > reader->after && reader->fault.lsn >= holes_end &&
-				reader->fault.lsn >= atomic_load(&gl_shared->oldest_lsn))
-				raise_corrupt(reader, reader->fault.lsn, "no valid file where the log goes on");
+			check_fault(reader, at, reader->walk.limit - 1);
 			return false;
 		}
 		if (status == GL_WALK_INVALID)
@@ -411,6 +460,8 @@ gl_reader_next(GlReader *reader, GlWalkRecord *record)
 			at = reader->walk.lsn;
 			if (at < atomic_load(&gl_shared->oldest_lsn))
 				raise_removed(at);
+			if (refresh_map(reader))
+				continue;
 			if (at >= holes_end)
 				raise_corrupt(reader, at, gl_record_check_name(check));
 			/* A hole that came with a base backup. */
@@ -418,16 +469,7 @@ gl_reader_next(GlReader *reader, GlWalkRecord *record)
 			continue;
 		}
 
-		/* The walk stepped over the place where a file is missing or bad. */
-		if (reader->fault.lsn >= at && reader->fault.lsn <= record->lsn &&
-			reader->fault.lsn > reader->after && reader->fault.lsn >= holes_end)
-		{
-			uint64		lsn = reader->fault.lsn;
-
-			reader->fault.lsn = PG_UINT64_MAX;
-			if (lsn >= atomic_load(&gl_shared->oldest_lsn))
-				raise_corrupt(reader, lsn, "no valid file where the log goes on");
-		}
+		check_fault(reader, at, record->lsn);
 		reader->records++;
 		if (record->header->kind == GL_RECORD_DATA && record->header->stream == reader->stream &&
 			record->lsn > reader->after)
@@ -471,19 +513,27 @@ check_files(GlSegmentReport *reports, GlCatalog *catalog, uint64 durable)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "grouplog verify",
 												  ALLOCSET_DEFAULT_SIZES);
-	GlReader	reader = {.context = context};
-	GlWalk	   *walk = &reader.walk;
+	GlReader   *reader = MemoryContextAllocZero(context, sizeof(GlReader));
+	GlWalk	   *walk = &reader->walk;
+	GlMapFault	fault = catalog->fault;
+	bool		sound = catalog->sound;
 	uint64		holes_end = atomic_load(&gl_shared->holes_end);
 	bool		resync = false;
 
-	reader.map = catalog->map;
-	init_file(&reader.file, context, &reader.map);
-	set_buffer(&reader, SCAN_BUFFER, true);
+	/* In the context, as is its callback: an error may find us anywhere. */
+	reader->context = context;
+	reader->map = catalog->map;
+	init_file(&reader->file, context, &reader->map);
+	set_buffer(reader, SCAN_BUFFER, true);
 	walk->limit = durable;
 	gl_walk_seek(walk, catalog->map.entries[0].first_lsn);
-	if (!catalog->sound && catalog->fault.lsn >= holes_end)
-		mark_bad(report_of(reports, &catalog->map, catalog->fault.lsn), catalog->fault.lsn,
-				 gl_map_problem_name(catalog->fault.problem));
+	while (!sound)
+	{
+		if (fault.lsn >= holes_end)
+			mark_bad(report_of(reports, &catalog->map, fault.lsn), fault.lsn,
+					 gl_map_problem_name(fault.problem));
+		sound = gl_map_check(&catalog->map, fault.lsn + 1, &fault);
+	}
 
 	for (;;)
 	{
@@ -500,7 +550,7 @@ check_files(GlSegmentReport *reports, GlCatalog *catalog, uint64 durable)
 					reports[record.index].records++;
 				break;
 			case GL_WALK_BUFFER_TOO_SMALL:
-				set_buffer(&reader, TYPEALIGN(SCAN_BUFFER, walk->buf_needed), false);
+				set_buffer(reader, TYPEALIGN(SCAN_BUFFER, walk->buf_needed), false);
 				break;
 			case GL_WALK_INVALID:
 				at = walk->lsn;

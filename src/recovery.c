@@ -226,13 +226,17 @@ judge_tail(Scan *scan, uint64_t x, bool is_closed)
 {
 	GlRecoveryResult *result = scan->result;
 
-	if (scan->walk.nonzero_end > x)
+	/*
+	 * After a close record nothing was written: what follows was left by an
+	 * earlier use of the file.
+	 */
+	if (is_closed)
+		result->verdict = GL_RECOVERY_CLEAN;
+	else if (scan->walk.nonzero_end > x)
 	{
 		result->verdict = GL_RECOVERY_TORN;
 		result->bytes_behind = scan->walk.nonzero_end - x;
 	}
-	else if (is_closed)
-		result->verdict = GL_RECOVERY_CLEAN;
 	else
 		result->verdict = GL_RECOVERY_UNCLEAN;
 }

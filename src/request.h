@@ -3,7 +3,6 @@
  * request.h
  *		Ask the writer for something that only it may do.
  *
- *
  *-------------------------------------------------------------------------
  */
 #ifndef GROUPLOG_REQUEST_H

@@ -158,34 +158,37 @@ gl_directory_open(GlControl *control, bool *exists, GlError *error)
 }
 
 /*
- * What a name is: a segment, a spare (ready or not), another file of ours, or a
- * stranger.
+ * What a name is: a segment, another file of ours, or a stranger.
  */
 typedef enum NameKind
 {
 	NAME_STRANGER,
 	NAME_SEGMENT,
-	NAME_SPARE,
-	NAME_SPARE_TMP,
 	NAME_OTHER
 } NameKind;
+
+bool
+gl_spare_name_parse(const char *name, uint32 *number, bool *ready)
+{
+	Size		prefix = strlen(SPARE_PREFIX);
+
+	if (strncmp(name, SPARE_PREFIX, prefix) != 0 ||
+		strspn(name + prefix, "0123456789ABCDEF") != 8)
+		return false;
+	*number = (uint32) strtoul(name + prefix, NULL, 16);
+	*ready = name[prefix + 8] == '\0';
+	return *ready || strcmp(name + prefix + 8, TMP_SUFFIX) == 0;
+}
 
 static NameKind
 classify(const char *name, uint32 *number, uint64 *first_lsn)
 {
-	Size		prefix = strlen(SPARE_PREFIX);
+	bool		ready;
 
 	if (gl_segment_name_parse(name, number, first_lsn))
 		return NAME_SEGMENT;
-	if (strncmp(name, SPARE_PREFIX, prefix) == 0 &&
-		strspn(name + prefix, "0123456789ABCDEF") == 8)
-	{
-		*number = (uint32) strtoul(name + prefix, NULL, 16);
-		if (name[prefix + 8] == '\0')
-			return NAME_SPARE;
-		if (strcmp(name + prefix + 8, TMP_SUFFIX) == 0)
-			return NAME_SPARE_TMP;
-	}
+	if (gl_spare_name_parse(name, number, &ready))
+		return NAME_OTHER;
 	if (strcmp(name, GL_CONTROL_NAME) == 0 || strcmp(name, GL_LOCK_NAME) == 0 ||
 		strcmp(name, GL_RESTORED_NAME) == 0 || strcmp(name, GL_CONTROL_NAME TMP_SUFFIX) == 0)
 		return NAME_OTHER;
@@ -248,8 +251,7 @@ read_header(const NamedSegment *named, GlSegmentHeader *header, uint64 *file_siz
 
 /* Once over; returns false with error, or sets *again when files moved. */
 static bool
-catalog_read_once(GlCatalog *catalog, uint64 spare_size, uint64 holes_end, bool *again,
-				  GlError *error)
+catalog_read_once(GlCatalog *catalog, uint64 holes_end, bool *again, GlError *error)
 {
 	GlSegmentHeader *header = palloc(sizeof(GlSegmentHeader));
 	NamedSegment *named;
@@ -266,7 +268,7 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, uint64 holes_end, bool 
 	memset(catalog, 0, sizeof(*catalog));
 	catalog->generation = gl_shared ? atomic_load(&gl_shared->directory_generation) : 0;
 
-	dir = opendir(gl_directory);
+	dir = AllocateDir(gl_directory);
 	if (dir == NULL)
 		return gl_file_error(error, errno, "open directory", gl_directory);
 
@@ -290,22 +292,24 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, uint64 holes_end, bool 
 			{
 				int			os_error = errno;
 
-				closedir(dir);
+				FreeDir(dir);
 				return gl_file_error(error, os_error, "stat file", path);
 			}
+		}
+		if (kind == NAME_SEGMENT && !S_ISREG(st.st_mode))
+		{
+			/* Passing over it could hide acknowledged records. */
+			FreeDir(dir);
+			gl_error_set(error, ERRCODE_WRONG_OBJECT_TYPE, 0,
+						 "Put the file itself in its place, or remove what has its name.",
+						 "log file \"%s\" is not a regular file", path);
+			return false;
 		}
 		if (kind == NAME_STRANGER || !S_ISREG(st.st_mode))
 		{
 			catalog->strangers++;
 			strlcpy(catalog->stranger, de->d_name, sizeof(catalog->stranger));
 			continue;
-		}
-		catalog->bytes += st.st_size;
-		if (kind == NAME_SPARE || kind == NAME_SPARE_TMP)
-		{
-			catalog->last_spare = Max(catalog->last_spare, number);
-			if (kind == NAME_SPARE && (uint64) st.st_size == spare_size)
-				catalog->spares++;
 		}
 		if (kind == NAME_SEGMENT)
 		{
@@ -316,6 +320,7 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, uint64 holes_end, bool 
 			}
 			named[count].number = number;
 			named[count].first_lsn = first_lsn;
+			catalog->highest_lsn = Max(catalog->highest_lsn, first_lsn);
 			count++;
 		}
 	}
@@ -323,10 +328,10 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, uint64 holes_end, bool 
 	{
 		int			os_error = errno;
 
-		closedir(dir);
+		FreeDir(dir);
 		return gl_file_error(error, os_error, "read directory", gl_directory);
 	}
-	closedir(dir);
+	FreeDir(dir);
 
 	qsort(named, count, sizeof(NamedSegment), compare_named);
 	catalog->map.entries = palloc0(Max(count, 1) * sizeof(GlMapEntry));
@@ -412,7 +417,7 @@ catalog_read_once(GlCatalog *catalog, uint64 spare_size, uint64 holes_end, bool 
 }
 
 GlCatalog *
-gl_catalog_read(uint64 spare_size, uint64 holes_end, GlError *error)
+gl_catalog_read(uint64 holes_end, GlError *error)
 {
 	GlCatalog  *catalog = palloc(sizeof(GlCatalog));
 
@@ -422,8 +427,12 @@ gl_catalog_read(uint64 spare_size, uint64 holes_end, GlError *error)
 		bool		again;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!catalog_read_once(catalog, spare_size, holes_end, &again, error))
+		if (!catalog_read_once(catalog, holes_end, &again, error))
 			return NULL;
+		/* What looks like a fault may be a file that came while we listed. */
+		if (!again && gl_shared != NULL && (!catalog->sound || catalog->bad_headers > 0) &&
+			catalog->generation != atomic_load(&gl_shared->directory_generation))
+			again = true;
 		if (!again)
 			return catalog;
 	}
@@ -446,6 +455,23 @@ gl_restored_mark_if_backup(void)
 
 	if (stat("backup_label", &st) != 0 || stat(gl_directory, &st) != 0)
 		return;
+
+	/* Another server's log, on a directory that both name, is no backup. */
+	gl_directory_path(path, GL_LOCK_NAME);
+	fd = gl_open_file(path, O_RDWR | O_CREAT);
+	if (fd >= 0)
+	{
+		bool		free = flock(fd, LOCK_EX | LOCK_NB) == 0;
+
+		close(fd);
+		if (!free)
+		{
+			ereport(WARNING,
+					(errmsg("log directory \"%s\" is in use by another server", gl_directory)));
+			return;
+		}
+	}
+
 	gl_directory_path(path, GL_RESTORED_NAME);
 	fd = gl_open_file(path, O_RDWR | O_CREAT);
 	if (fd < 0)
@@ -498,7 +524,7 @@ gl_segment_remove(uint32 number, uint64 first_lsn, uint64 *freed, GlError *error
 }
 
 bool
-gl_segment_recycle(uint32 number, uint64 first_lsn, uint32 spare, GlError *error)
+gl_segment_recycle(uint32 number, uint64 first_lsn, uint32 spare, bool *renamed, GlError *error)
 {
 	static const char zeros[GL_BLOCK];
 	char		path[MAXPGPATH];
@@ -506,30 +532,41 @@ gl_segment_recycle(uint32 number, uint64 first_lsn, uint32 spare, GlError *error
 	char		ready[MAXPGPATH];
 	int			fd;
 	int			failed = 0;
+	bool		fine;
 
 	/* Under the unready name first: the old header must be gone for good. */
+	*renamed = false;
 	gl_segment_path(path, number, first_lsn);
 	gl_spare_path(tmp, spare, false);
 	gl_spare_path(ready, spare, true);
 	if (rename(path, tmp) != 0)
 		return gl_file_error(error, errno, "rename file", path);
-	if (!gl_directory_sync(error))
-		return false;
+	*renamed = true;
 
-	fd = gl_open_file(tmp, O_RDWR);
-	if (fd < 0)
-		return gl_file_error(error, errno, "open file", tmp);
-	errno = 0;
-	if (pwrite(fd, zeros, sizeof(zeros), 0) != sizeof(zeros))
-		failed = errno ? errno : ENOSPC;
-	if (failed == 0)
-		failed = gl_sync_fd(fd);
-	close(fd);
-	if (failed != 0)
-		return gl_file_error(error, failed, "write file", tmp);
-	if (rename(tmp, ready) != 0)
-		return gl_file_error(error, errno, "rename file", tmp);
-	return true;
+	fine = gl_directory_sync(error);
+	if (fine)
+	{
+		fd = gl_open_file(tmp, O_RDWR);
+		if (fd < 0)
+			failed = errno;
+		else
+		{
+			errno = 0;
+			if (pwrite(fd, zeros, sizeof(zeros), 0) != sizeof(zeros))
+				failed = errno ? errno : ENOSPC;
+			if (failed == 0)
+				failed = gl_sync_fd(fd);
+			close(fd);
+		}
+		if (failed == 0 && rename(tmp, ready) != 0)
+			failed = errno;
+		if (failed != 0)
+			fine = gl_file_error(error, failed, "recycle file", tmp);
+	}
+	/* It is no segment any more, whatever failed. */
+	if (!fine)
+		(void) unlink(tmp);
+	return fine;
 }
 
 bool

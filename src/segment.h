@@ -58,10 +58,8 @@ typedef struct GlCatalog
 	uint64		bad_lsn;		/* its first LSN, by its name */
 	GlHeaderCheck bad_check;
 	uint32		last_number;	/* the highest number, valid or not */
+	uint64		highest_lsn;	/* the highest first LSN in a name, valid or not */
 
-	uint32		spares;			/* ready, of the right size */
-	uint32		last_spare;		/* the highest number of a spare's name */
-	uint64		bytes;			/* on disk, every file of ours */
 	uint32		strangers;		/* other names */
 	char		stranger[64];	/* one of them */
 } GlCatalog;
@@ -92,11 +90,13 @@ extern bool gl_directory_sync(GlError *error);
 
 /*
  * Read the directory and every header.  Allocates in the current context.
- * A file that goes away meanwhile makes it start again.  spare_size: bytes of a
- * ready spare (0: do not care).  holes_end: faults below it are known, and are
- * none.
+ * A file that goes away meanwhile makes it start again.  holes_end: faults below
+ * it are known, and are none.
  */
-extern GlCatalog *gl_catalog_read(uint64 spare_size, uint64 holes_end, GlError *error);
+extern GlCatalog *gl_catalog_read(uint64 holes_end, GlError *error);
+
+/* Exactly the name of a spare, ready or not? */
+extern bool gl_spare_name_parse(const char *name, uint32 *number, bool *ready);
 
 /* The marks of a base backup. */
 extern void gl_restored_mark_if_backup(void);
@@ -106,8 +106,12 @@ extern bool gl_restored_mark_remove(GlError *error);
 /* Remove a file, durably.  freed: its size. */
 extern bool gl_segment_remove(uint32 number, uint64 first_lsn, uint64 *freed, GlError *error);
 
-/* Turn a segment into a spare: rename, directory sync, zero header. */
-extern bool gl_segment_recycle(uint32 number, uint64 first_lsn, uint32 spare, GlError *error);
+/*
+ * Turn a segment into a spare: rename, directory sync, zero header.  *renamed:
+ * it is no segment any more, even where the rest has failed.
+ */
+extern bool gl_segment_recycle(uint32 number, uint64 first_lsn, uint32 spare, bool *renamed,
+							   GlError *error);
 
 /* Cut a file that is left behind after its end. */
 extern bool gl_segment_trim(uint32 number, uint64 first_lsn, uint64 end, GlError *error);

@@ -34,7 +34,9 @@
  *	 104     8   compatible        feature bits that an older reader may ignore
  *	 112     8   incompatible      feature bits that it must not
  *	 120     8   created           microseconds since 2000-01-01 UTC
- *	 128  3964   zero
+ *	 128     4   follows           the file before this one, where that is not number - 1:
+ *	                               those between were given up by accept_end; else 0
+ *	 132  3960   zero
  *	4092     4   crc               CRC-32C over bytes 0..4091
  *
  * Pure: no server headers, no allocation, no clock.
@@ -81,7 +83,8 @@ typedef struct GlSegmentHeader
 	uint64_t	compatible;
 	uint64_t	incompatible;
 	int64_t		created;
-	uint8_t		zero[3964];
+	uint32_t	follows;
+	uint8_t		zero[3960];
 	uint32_t	crc;
 } GlSegmentHeader;
 
@@ -90,7 +93,8 @@ _Static_assert(offsetof(GlSegmentHeader, system_identifier) == 32, "system_ident
 _Static_assert(offsetof(GlSegmentHeader, first_lsn) == 56, "first_lsn at 56");
 _Static_assert(offsetof(GlSegmentHeader, epoch) == 72, "epoch at 72");
 _Static_assert(offsetof(GlSegmentHeader, incompatible) == 112, "incompatible at 112");
-_Static_assert(offsetof(GlSegmentHeader, zero) == 128, "zeros at 128");
+_Static_assert(offsetof(GlSegmentHeader, follows) == 128, "follows at 128");
+_Static_assert(offsetof(GlSegmentHeader, zero) == 132, "zeros at 132");
 _Static_assert(offsetof(GlSegmentHeader, crc) == 4092, "crc at 4092");
 
 typedef enum GlHeaderCheck

@@ -44,6 +44,7 @@ static void *zeros = NULL;
 
 /* After a failure: not before this time. */
 static int64 retry_us = 0;
+static int64 second_retry_us = 0;	/* the same for the second spare */
 
 uint64
 gl_spare_bytes(void)
@@ -83,7 +84,7 @@ gl_spares_take(uint32 *number)
 bool
 gl_spares_start(GlError *error)
 {
-	DIR		   *dir = opendir(gl_directory);
+	DIR		   *dir = AllocateDir(gl_directory);
 	struct dirent *de;
 
 	if (dir == NULL)
@@ -96,16 +97,12 @@ gl_spares_start(GlError *error)
 	last_number = 0;
 	while ((de = readdir(dir)) != NULL)
 	{
-		unsigned int number;
-		int			used = 0;
+		uint32		number;
 		char		path[MAXPGPATH];
 		struct stat st;
 		bool		finished;
 
-		if (sscanf(de->d_name, "spare-%8X%n", &number, &used) != 1 || used != 14)
-			continue;
-		finished = de->d_name[used] == '\0';
-		if (!finished && strcmp(de->d_name + used, ".tmp") != 0)
+		if (!gl_spare_name_parse(de->d_name, &number, &finished))
 			continue;
 		gl_directory_path(path, de->d_name);
 		if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode))
@@ -118,21 +115,22 @@ gl_spares_start(GlError *error)
 					(errcode_for_file_access(),
 					 errmsg("could not remove file \"%s\": %m", path)));
 	}
-	closedir(dir);
+	FreeDir(dir);
 	return true;
 }
 
 /*
  * Free space and budget.  min_free_space keeps room for the server's own WAL.
  */
-bool
-gl_spares_allowed(int *refusal, GlError *error)
+static bool
+spare_allowed(uint64 beyond, bool use_reserve, int *refusal, GlError *error)
 {
 	uint64		free_bytes;
 	uint64		need = gl_spare_bytes();
-	uint64		reserve = (uint64) gl_min_free_space * 1024 * 1024;
+	uint64		budget = gl_config_max_bytes();
+	uint64		reserve = use_reserve ? 0 : (uint64) gl_min_free_space * 1024 * 1024;
 
-	if (gl_files_bytes() + need > gl_config_max_bytes())
+	if (budget != PG_UINT64_MAX && gl_files_bytes() + need > budget + beyond)
 	{
 		*refusal = GL_REFUSE_MAX_SIZE;
 		gl_error_set(error, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, 0,
@@ -287,7 +285,7 @@ fill_advance(bool *finished, GlError *error)
 void
 gl_spares_retry(void)
 {
-	retry_us = 0;
+	retry_us = second_retry_us = 0;
 }
 
 /* How far the second spare may be filled: twice as far as the log has come. */
@@ -320,7 +318,8 @@ gl_spares_step(int64 now_us, int64 *pause_us)
 		{
 			if (!fill_advance(&finished, &error))
 			{
-				set_refusal(GL_REFUSE_NO_SPACE, &error);
+				if (ready_count == 0)
+					set_refusal(GL_REFUSE_NO_SPACE, &error);
 				*pause_us = retry_us;
 				return true;
 			}
@@ -353,11 +352,17 @@ gl_spares_step(int64 now_us, int64 *pause_us)
 	/* The second one only when the first file is in use: no space for nothing. */
 	if (ready_count > 0 && gl_current.fd < 0)
 		return false;
-
-	if (!gl_spares_allowed(&refusal, &error))
+	if (ready_count > 0 && now_us < second_retry_us)
 	{
+		*pause_us = second_retry_us;
+		return false;
+	}
+
+	if (!spare_allowed(0, false, &refusal, &error))
+	{
+		/* History goes only when there is no spare left. */
 		if (refusal == GL_REFUSE_MAX_SIZE && gl_on_full == GL_ON_FULL_RECYCLE &&
-			gl_files_recyclable())
+			gl_files_recyclable() && ready_count == 0)
 		{
 			bool		became_spare;
 
@@ -368,12 +373,13 @@ gl_spares_step(int64 now_us, int64 *pause_us)
 			}
 			refusal = GL_REFUSE_NO_SPACE;
 		}
-		retry_us = now_us + RETRY_US;
-		*pause_us = retry_us;
-
 		/* With a spare in hand nobody need know yet. */
 		if (ready_count > 0)
+		{
+			*pause_us = second_retry_us = now_us + RETRY_US;
 			return false;
+		}
+		*pause_us = retry_us = now_us + RETRY_US;
 		set_refusal(refusal, &error);
 		return true;
 	}
@@ -390,7 +396,7 @@ gl_spares_step(int64 now_us, int64 *pause_us)
 }
 
 bool
-gl_spares_make_one(GlError *error)
+gl_spares_make_one(bool continuation, GlError *error)
 {
 	int			refusal;
 
@@ -400,7 +406,7 @@ gl_spares_make_one(GlError *error)
 
 		if (fill_fd < 0)
 		{
-			if (!gl_spares_allowed(&refusal, error))
+			if (!spare_allowed(gl_spare_bytes() + gl_files_slack(), continuation, &refusal, error))
 			{
 				bool		became_spare;
 
@@ -424,7 +430,7 @@ gl_spares_make_one(GlError *error)
 			fill_submit();
 		while (fill_op.state == GL_IO_IN_FLIGHT)
 		{
-			CHECK_FOR_INTERRUPTS();
+			gl_io_check_interrupts();
 			gl_io_wait_sleep(gl_now_us() + GL_SLEEP_SLICE_MS * 1000, gl_wait_event(GL_WAIT_WRITER_IO));
 		}
 		if (!fill_advance(&finished, error))

@@ -90,11 +90,18 @@ gl_tail_sync(const GlLogMap *map, GlError *error)
 {
 	if (!enableFsync)
 		return true;
-	for (uint32 i = tail_begin(map); i < map->count; i++)
+
+	/*
+	 * All of them, not just the newest: an earlier run may have written with
+	 * fsync off.  Where nothing is dirty that costs little.
+	 */
+	for (uint32 i = 0; i < map->count; i++)
 	{
 		char		path[MAXPGPATH];
 		int			fd;
 		int			failed;
+
+		gl_io_check_interrupts();
 
 		gl_segment_path(path, map->entries[i].number, map->entries[i].first_lsn);
 		fd = gl_open_file(path, O_RDWR);

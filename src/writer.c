@@ -41,6 +41,7 @@
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "shared.h"
+#include "tail.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/procsignal.h"
@@ -54,11 +55,11 @@
 #define POLL_MAX_US			INT64CONST(10000)
 #define SPACE_CHECK_US		INT64CONST(1000000)
 #define REOPEN_US			INT64CONST(5000000)
-#define FILE_RETRY_US		INT64CONST(1000000)
-
-static volatile sig_atomic_t terminate_requested = false;
+#define FSYNC_RETRY_US		INT64CONST(10000000)
+#define RESUME_US			INT64CONST(1000000)
 
 static bool fsync_changed = false;	/* the setting; the files still have to follow */
+static int64 fsync_retry_us = 0;
 static int64 space_checked_us = 0;
 static int64 reopen_at_us = 0;
 static GlError open_error;		/* as last reported */
@@ -71,7 +72,7 @@ handle_sigterm(SIGNAL_ARGS)
 {
 	int			save_errno = errno;
 
-	terminate_requested = true;
+	gl_stop_requested = true;
 	SetLatch(MyLatch);
 	errno = save_errno;
 }
@@ -100,8 +101,9 @@ server_is_stopping(void)
 	FILE	   *file = AllocateFile("postmaster.pid", "r");
 	bool		stopping = false;
 
+	/* Not to be had: better to be started again than to be gone for good. */
 	if (file == NULL)
-		return true;
+		return false;
 	for (int i = 1; fgets(line, sizeof(line), file) != NULL; i++)
 	{
 		if (i == LOCK_FILE_LINE_PM_STATUS)
@@ -125,16 +127,79 @@ writer_gone(int code, Datum arg)
 
 /* --- what sessions ask for --- */
 
+/* A truncate in progress: one file a turn of the loop. */
+static bool truncating = false;
+static uint64 truncate_before;
+static uint64 truncate_freed;
+
+static void
+answer_request(uint64 result, const GlError *error)
+{
+	GlRequest  *request = &gl_shared->request;
+
+	SpinLockAcquire(&request->mutex);
+	request->result = result;
+	request->error = *error;
+	request->state = request->abandoned ? GL_REQUEST_FREE : GL_REQUEST_DONE;
+	SpinLockRelease(&request->mutex);
+	gl_wakeup_broadcast(&gl_shared->answered);
+}
+
+/* A predecessor took a request and died: whoever asked must not wait for it. */
+static void
+answer_orphan(void)
+{
+	GlRequest  *request = &gl_shared->request;
+	bool		orphan;
+	GlError		error;
+
+	SpinLockAcquire(&request->mutex);
+	orphan = request->state == GL_REQUEST_TAKEN;
+	SpinLockRelease(&request->mutex);
+	if (!orphan)
+		return;
+	gl_error_set(&error, ERRCODE_OPERATOR_INTERVENTION, 0, "Look at grouplog.status, and ask again.",
+				 "the grouplog writer ended while it worked on the request");
+	answer_request(0, &error);
+}
+
+static void
+continue_truncate(void)
+{
+	GlError		error;
+	uint64		freed;
+	bool		removed;
+
+	if (!truncating)
+		return;
+	gl_error_clear(&error);
+	if (gl_files_truncate_one(truncate_before, &removed, &freed, &error))
+	{
+		truncate_freed += freed;
+		if (removed)
+		{
+			SetLatch(MyLatch);	/* the next one, in the next turn */
+			return;
+		}
+		ereport(LOG,
+				(errmsg("grouplog removed %llu bytes before LSN %X/%X by request",
+						(unsigned long long) truncate_freed, LSN_FORMAT_ARGS(truncate_before))));
+	}
+	truncating = false;
+	gl_spares_retry();
+	answer_request(truncate_freed, &error);
+}
+
 static void
 handle_request(void)
 {
 	GlRequest  *request = &gl_shared->request;
 	GlRequestKind kind;
 	uint64		lsn;
-	uint64		result = 0;
 	GlError		error;
 	GlState		state = (GlState) atomic_load(&gl_shared->state);
 
+	continue_truncate();
 	SpinLockAcquire(&request->mutex);
 	if (request->state != GL_REQUEST_POSTED)
 	{
@@ -150,16 +215,20 @@ handle_request(void)
 	switch (kind)
 	{
 		case GL_REQUEST_TRUNCATE:
-			if (lsn > gl_ring_durable_lsn(gl_ring()))
+			if (state != GL_STATE_OPEN && state != GL_STATE_CORRUPT)
+				gl_error_set(&error, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, 0, NULL,
+							 "the log is not open");
+			else if (lsn > gl_ring_durable_lsn(gl_ring()))
 				gl_error_set(&error, ERRCODE_INVALID_PARAMETER_VALUE, 0,
 							 "The LSN must not be beyond the last durable record.",
 							 "LSN %X/%X is past the end of the log", LSN_FORMAT_ARGS(lsn));
-			else if (gl_files_truncate(lsn, &result, &error))
+			else
 			{
-				gl_spares_retry();
-				ereport(LOG,
-						(errmsg("grouplog removed %llu bytes before LSN %X/%X by request",
-								(unsigned long long) result, LSN_FORMAT_ARGS(lsn))));
+				truncating = true;
+				truncate_before = lsn;
+				truncate_freed = 0;
+				SetLatch(MyLatch);
+				return;
 			}
 			break;
 		case GL_REQUEST_ACCEPT_END:
@@ -167,17 +236,15 @@ handle_request(void)
 				gl_error_set(&error, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, 0,
 							 "Only a log that was found corrupt needs this.",
 							 "the log is not corrupt");
-			else if (gl_log_accept_end(lsn, &error))
-				gl_flush_start();
+			else
+			{
+				(void) gl_log_accept_end(lsn, &error);
+				if (atomic_load(&gl_shared->state) == GL_STATE_OPEN)
+					gl_flush_start();
+			}
 			break;
 	}
-
-	SpinLockAcquire(&request->mutex);
-	request->result = result;
-	request->error = error;
-	request->state = request->abandoned ? GL_REQUEST_FREE : GL_REQUEST_DONE;
-	SpinLockRelease(&request->mutex);
-	gl_wakeup_broadcast(&gl_shared->answered);
+	answer_request(0, &error);
 }
 
 static bool
@@ -200,15 +267,16 @@ fsync_setting_changed(void)
 {
 	GlError		error;
 
-	fsync_changed = false;
 	if (!gl_files_reopen(&error))
 	{
-		/* A continuation file takes over; the old one is never synced again. */
+		/* A continuation file takes over; what could not be synced is tried again. */
 		gl_error_report(LOG, &error);
 		gl_failure_note(&error);
 		gl_files_abandon();
+		fsync_retry_us = gl_now_us() + FSYNC_RETRY_US;
 		return;
 	}
+	fsync_changed = false;
 	if (enableFsync)
 		atomic_store(&gl_shared->fsync_on, 1);
 }
@@ -311,7 +379,7 @@ work(void)
 
 	if (now_us - space_checked_us > SPACE_CHECK_US)
 		check_free_space(now_us);
-	gl_files_keep_budget();
+	gl_files_keep_budget(now_us);
 	changed = gl_spares_step(now_us, &pause_us);
 	gl_files_set_limit();
 	if (changed)
@@ -327,7 +395,7 @@ work(void)
 		return;
 	}
 
-	if (fsync_changed)
+	if (fsync_changed && now_us >= fsync_retry_us)
 		fsync_setting_changed();
 
 	until_us = pause_us;
@@ -347,26 +415,23 @@ work(void)
 									now_us);
 		if (decision.sync)
 		{
-			if (!gl_group_file(&error))
-			{
+			if (gl_group_file(&error))
+				gl_flush_begin(decision.reason, now_us);
+			else
 				gl_failure_give_up(&error);
-				return;
-			}
-			gl_flush_begin(decision.reason, now_us);
 			return;
 		}
-	}
 
-	if (pending->bytes == 0 && gl_current.fd < 0 && atomic_load(&gl_shared->need_segment) && !refusing)
-	{
 		/* The first append of this run, or room that only a new file gives. */
-		if (!gl_group_file(&error))
+		if (pending->bytes == 0 && gl_current.fd < 0 &&
+			(refusing || atomic_load(&gl_shared->need_segment)))
 		{
-			gl_failure_note(&error);
-			until_us = Min(until_us, now_us + FILE_RETRY_US);
-		}
-		else
+			if (gl_group_file(&error))
+				gl_failure_over();
+			else
+				gl_failure_no_file(&error);
 			return;
+		}
 	}
 
 	/* Sleep, unless something comes in the meantime. */
@@ -399,6 +464,9 @@ idle(void)
 	int64		now_us = gl_now_us();
 
 	handle_request();
+	state = (GlState) atomic_load(&gl_shared->state);
+	if (state == GL_STATE_OPEN)
+		return;
 	if ((state == GL_STATE_STARTING || state == GL_STATE_UNAVAILABLE) && now_us >= reopen_at_us)
 	{
 		GlError		error;
@@ -442,9 +510,12 @@ resume(GlError *error)
 					 "the control file of log directory \"%s\" is gone", gl_directory);
 		return false;
 	}
-	catalog = gl_catalog_read(gl_spare_bytes(), control.holes_end, error);
+	catalog = gl_catalog_read(control.holes_end, error);
 	if (catalog == NULL)
 		return false;
+	if (!gl_tail_sync(&catalog->map, error))
+		return false;
+	atomic_store(&gl_shared->fsync_on, enableFsync ? 1 : 0);
 	gl_files_start(catalog, &control);
 	gl_files_probe();
 	if (!gl_spares_start(error))
@@ -453,6 +524,19 @@ resume(GlError *error)
 	ereport(LOG,
 			(errmsg("grouplog writer carries on at LSN %X/%X", LSN_FORMAT_ARGS(gl_ring_durable_lsn(gl_ring())))));
 	return true;
+}
+
+/* Until it succeeds, nobody may wait for an answer that does not come. */
+static void
+try_resume(bool *resumed)
+{
+	GlError		error;
+
+	*resumed = resume(&error);
+	if (*resumed)
+		return;
+	gl_failure_give_up(&error);
+	gl_io_wait_sleep(gl_now_us() + RESUME_US, gl_wait_event(GL_WAIT_WRITER_MAIN));
 }
 
 static void
@@ -473,6 +557,8 @@ open_io(void)
 void
 grouplog_writer_main(Datum arg)
 {
+	bool		resumed;
+
 	pqsignal(SIGTERM, handle_sigterm);
 	pqsignal(SIGINT, SIG_IGN);	/* there is no statement to cancel */
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -495,30 +581,25 @@ grouplog_writer_main(Datum arg)
 	}
 	open_io();
 	gl_segment_fsync = gl_io_fsync;
-	atomic_store(&gl_shared->fsync_on, enableFsync ? 1 : 0);
+	if (!enableFsync)
+		atomic_store(&gl_shared->fsync_on, 0);
+	answer_orphan();
 	atomic_store(&gl_shared->writer_pid, MyProcPid);
 	atomic_store(&gl_shared->writer_latch, MyLatch);
 	atomic_store(&gl_shared->writer_gone_us, 0);
 
-	if (atomic_load(&gl_shared->state) == GL_STATE_OPEN)
-	{
-		GlError		error;
-
-		if (!resume(&error))
-		{
-			gl_failure_note(&error);
-			gl_error_report(LOG, &error);
-			proc_exit(1);
-		}
-	}
+	/* What a predecessor found corrupt is found again; an open log goes on. */
+	if (atomic_load(&gl_shared->state) == GL_STATE_CORRUPT)
+		atomic_store(&gl_shared->state, GL_STATE_STARTING);
+	resumed = atomic_load(&gl_shared->state) != GL_STATE_OPEN;
 
 	for (;;)
 	{
 		MemoryContextReset(CurrentMemoryContext);
 		handle_signals();
-		if (terminate_requested)
+		if (gl_stop_requested)
 		{
-			if (!server_is_stopping())
+			if (!resumed || !server_is_stopping())
 			{
 				ereport(LOG, (errmsg("grouplog writer ends by request; another one carries on")));
 				proc_exit(1);
@@ -526,7 +607,9 @@ grouplog_writer_main(Datum arg)
 			gl_log_close();
 			proc_exit(0);
 		}
-		if (atomic_load(&gl_shared->state) == GL_STATE_OPEN)
+		if (!resumed)
+			try_resume(&resumed);
+		else if (atomic_load(&gl_shared->state) == GL_STATE_OPEN)
 			work();
 		else
 			idle();

@@ -93,6 +93,8 @@ foreach my $mode (qw(batch group adaptive periodic))
 	my $end = status($node, 'insert_lsn');
 	($state, $message) = sql_error($node, "SELECT grouplog.wait_durable('$end')");
 	is($state, '22023', '... and an LSN that was never handed out is another error');
+	($state) = sql_error($node, q(SELECT grouplog.wait_durable('0/1')));
+	is($state, '22023', '... so is one from before the log');
 }
 if ($lost_lsn)
 {

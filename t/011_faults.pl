@@ -49,14 +49,15 @@ sub stat_of
 sub under_load
 {
 	my ($name, %fault) = @_;
-	my @loads = map { start_load($node, $ledger, clients => 2, mode => $_, size => sub { ($_[0] * 7919) % 3000 }) }
+	my @loads = map { start_load($node, $ledger, clients => 2, mode => $_,
+		records => 1500, size => sub { ($_[0] * 7919) % 3000 }) }
 	  qw(batch periodic adaptive);
 
 	wait_for_acks($loads[0], 100);
 	set_fault($_, %{ $fault{$_} }) foreach keys %fault;
 	ok(wait_until(sub { fault_hits(0) > 0 }), "$name: it has struck");
-	sleep 1;
-	wait_for_acks($loads[0], 400);
+	sleep 0.3;
+	wait_for_acks($loads[0], 300);
 	finish_load($_, stop => 1) foreach @loads;
 	is(join('', map { $_->{errors} =~ /ERROR/ ? $_->{errors} : '' } @loads), '', "$name: no append failed");
 	is(status($node, 'state'), 'open', "$name: the log stays open");
@@ -168,7 +169,7 @@ foreach my $case (
 	{
 		my $name = "H11 $what: EIO " . ($count == 1 ? 'once' : 'thrice');
 		my $load = start_load($node, $ledger, clients => 3, mode => 'batch',
-			records => 400, size => sub { 3000 }, keep_going => 1);
+			records => 250, size => sub { 3000 }, keep_going => 1);
 
 		set_fault(0, %$fault, count => $count);
 		finish_load($load);

@@ -368,10 +368,50 @@ test_nonsense_entries(void **state)
 	}
 }
 
+/*
+ * A number that nobody has is a missing file, unless the file after it says that
+ * it follows the one before (accept_end over a file without a header).
+ */
+static void
+test_gap_that_was_given_up(void **state)
+{
+	const uint64_t size = GL_SEGMENT_SIZE_MIN;
+
+	(void) state;
+	for (int says_so = 0; says_so <= 1; says_so++)
+	{
+		GlMapEntry	entries[2];
+		GlLogMap	map = {.entries = entries,.count = 2};
+		GlMapFault	fault;
+
+		for (uint32_t i = 0; i < 2; i++)
+		{
+			GlSegmentHeader header = {0};
+
+			header.segment_size = size;
+			header.ring_size = GL_RING_SIZE_MIN;
+			header.log_id = 1;
+			header.number = i == 0 ? 1 : 3;
+			header.first_lsn = i == 0 ? size : 4 * size;
+			header.end_before = i == 0 ? 0 : size + 64;
+			header.epoch = i + 1;
+			header.nonce = i + 100;
+			header.nonce_before = i == 0 ? 0 : 100;
+			header.follows = i == 1 && says_so ? 1 : 0;
+			gl_segment_header_seal(&header);
+			gl_map_entry_from_header(&entries[i], &header, GL_BLOCK + size);
+		}
+		assert_int_equal(gl_map_finish(&map, &fault), says_so);
+		if (!says_so)
+			assert_int_equal(fault.problem, GL_MAP_GAP);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gap_that_was_given_up),
 		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_find_agrees_with_the_definition),
 		cmocka_unit_test(test_lost),

@@ -1,0 +1,175 @@
+package Bench::Bars;
+
+# The bars that grouplog is held to, each with what was measured. To add one, push
+# another row: its words, where it was measured, the values of its rounds, and the
+# least (or with 'at_most' the most) that its median must be.
+use strict;
+use warnings;
+use utf8;
+use List::Util qw(max);
+
+my $rate = 'interval_op_rate';
+
+sub rows
+{
+	my ($data) = @_;
+
+	return (slow($data), own($data), memory($data), bulk($data), open_loop($data), growth($data));
+}
+
+sub row
+{
+	my ($bar, $values, $limit, $unit, $at_most) = @_;
+
+	return { bar => $bar, values => $values, limit => $limit, unit => $unit // '', at_most => $at_most };
+}
+
+sub met
+{
+	my ($row) = @_;
+	my $median = Bench::Data::median(@{ $row->{values} });
+
+	return undef if !defined $median;
+	return $row->{at_most} ? $median <= $row->{limit} : $median >= $row->{limit};
+}
+
+sub slow
+{
+	my ($data) = @_;
+	my @rows;
+
+	for my $clients (1, 2, 4, 8, 16)
+	{
+		push @rows, row("200 syncs/s, $clients clients: adaptive ÷ (clients × 200)",
+			[ map { $_ / ($clients * 200) } $data->values($rate, 'slow', 'adaptive', $clients) ],
+			$clients <= 8 ? 0.93 : 0.88);
+	}
+	for my $clients (2, 4, 8, 16)
+	{
+		push @rows, row("200 syncs/s, $clients clients: adaptive ÷ INSERT",
+			[ $data->ratios([ 'slow', 'adaptive', $clients ], [ 'slow', 'insert', $clients ]) ], 1.8);
+	}
+	for my $clients (1, 2, 4, 8, 16, 32, 64, 128, 256)
+	{
+		my @batch = $data->ratios([ 'slow', 'batch', $clients ], [ 'slow', 'adaptive', $clients ]);
+		my @group = $data->ratios([ 'slow', 'group', $clients ], [ 'slow', 'adaptive', $clients ]);
+
+		push @rows, row("200 syncs/s, $clients clients: adaptive ÷ the better of batch and group",
+			[ map { 1 / max($batch[$_], $group[$_] // 0) } 0 .. $#batch ], 0.97);
+	}
+	push @rows, row('200 syncs/s, 1 client: adaptive ÷ batch',
+		[ $data->ratios([ 'slow', 'adaptive', 1 ], [ 'slow', 'batch', 1 ]) ], 0.99);
+	return @rows;
+}
+
+sub own
+{
+	my ($data) = @_;
+	my %least = (1 => 1.05, 8 => 1.4, 32 => 2.2, 64 => 3, 128 => 3);
+
+	return map {
+		row("own disk, $_ clients: adaptive ÷ INSERT",
+			[ $data->ratios([ 'clients', 'adaptive', $_ ], [ 'clients', 'insert', $_ ]) ], $least{$_})
+	} sort { $a <=> $b } keys %least;
+}
+
+sub memory
+{
+	my ($data) = @_;
+
+	return (
+		row('64 clients: periodic ÷ do-nothing C function',
+			[ $data->ratios([ 'clients', 'periodic', 64 ], [ 'clients', 'select', 64 ]) ], 0.75),
+		map {
+			row("$_ clients: periodic ÷ INSERT with synchronous_commit off",
+				[ $data->ratios([ 'clients', 'periodic', $_ ], [ 'clients', 'insert_async', $_ ]) ], 2)
+		} 1, 8, 64);
+}
+
+sub bulk
+{
+	my ($data) = @_;
+	my $figure = $data->{figure};
+	my @disk = @{ $figure->{'beside append_batch: 1 MB writes in sequence, direct'} // [] };
+	my @batch = @{ $figure->{'append_batch, 1,000 records of 4 kB a call'} // [] };
+	my $read = Bench::Data::median(@{ $figure->{'own: 1 MB reads in sequence, direct'} // [] });
+	my @recovery = map { @{ $figure->{$_} } } grep { /^recovery/ } keys %$figure;
+
+	return (
+		row('append_batch of 1,000 × 4 kB ÷ fio, direct writes in sequence',
+			[ map { $batch[$_] / $disk[$_] } grep { $disk[$_] } 0 .. $#batch ], 0.6),
+		row('append_async in one statement, million records/s',
+			[ map { $_ / 1e6 } @{ $figure->{'append_async in one statement, 32 bytes'} // [] } ], 1.5),
+		row('read of 100-byte records, million records/s', [ map { $_ / 1e6 } @{ $figure->{'read, 100 bytes'} // [] } ], 1),
+		row('recovery, GB/s, or 0.8 of fio\'s direct reads in sequence' . ($read ? sprintf(' (%.2f GB/s)', $read / 1000) : ''),
+			[ map { $_ / 1000 } @recovery ], $read && 0.8 * $read < 1000 ? 0.8 * $read / 1000 : 1));
+}
+
+sub open_loop
+{
+	my ($data) = @_;
+	my ($sync) = grep { $_ } Bench::Data::median(@{ $data->{figure}{'slow: 4 kB writes, direct, dsync'} // [] }), 200;
+	my $half = ($data->{run}{saturation} // 0) / 2;
+	my @rows;
+
+	for my $offered ($data->distinct('openloop', 'offered'))
+	{
+		my $part = $half ? sprintf('%.0f %%', 50 * $offered / $half) : "$offered/s";
+
+		push @rows, row("open loop, 200 syncs/s, $part of saturation: adaptive's median latency, in syncs",
+			[ map { $_ * $sync / 1000 } $data->values('median', 'openloop', 'adaptive', 64, 32, '', $offered) ],
+			1.6, '', 1)
+		  if abs($offered - $half) < 0.05 * $half;
+		push @rows, row("open loop, 200 syncs/s, $part of saturation: adaptive's median latency ÷ batch's",
+			[ $data->ratios([ 'openloop', 'adaptive', 64, 32, '', $offered ], [ 'openloop', 'batch', 64, 32, '', $offered ], 'median') ],
+			1.05, '', 1);
+	}
+	return @rows;
+}
+
+# The append's own cost, in periodic mode: against the do-nothing function of the same
+# time, so that the machine's changes don't count.
+sub growth
+{
+	my ($data) = @_;
+	my @rows;
+
+	return () if !$data->distinct('growth', 'situation');
+	for my $pair ([ '100 MB of log', '20 GB of log' ], [ '10 segments of 4 MB', '1,000 segments of 4 MB' ],
+		[ '1 idle sessions', '250 idle sessions' ])
+	{
+		my ($small, $large) = @$pair;
+
+		for my $mode ('adaptive', 'periodic')
+		{
+			my $peer = $mode eq 'adaptive' ? 'insert' : 'select';
+			my @few = $data->ratios([ 'growth', $mode, 8, 32, $small ], [ 'growth', $peer, 8, 32, $small ]);
+			my @many = $data->ratios([ 'growth', $mode, 8, 32, $large ], [ 'growth', $peer, 8, 32, $large ]);
+			my ($base) = Bench::Data::median(@few);
+
+			push @rows, row("growth: $large against $small, $mode ($Bench::Data::label{$peer} beside it = 1)",
+				[ $base ? map { $_ / $base } @many : () ], 0.9);
+		}
+	}
+	return @rows;
+}
+
+sub table
+{
+	my ($data, $all) = @_;
+	my $text = "| bar | least | measured: median (min–max) | |\n| --- | ---: | ---: | --- |\n";
+	my ($met, $missed, $not_run) = (0, 0, 0);
+
+	for my $row (rows($data))
+	{
+		my $good = met($row);
+
+		next if !$all && !defined $good;
+		$good ? $met++ : defined $good ? $missed++ : $not_run++;
+		$text .= sprintf("| %s | %s%s | %s | %s |\n", $row->{bar}, $row->{at_most} ? 'at most ' : '', Bench::Data::shown($row->{limit}),
+			Bench::Data::spread(@{ $row->{values} }), $good ? 'met' : defined $good ? '**missed**' : 'not measured');
+	}
+	return $text . "\n$met met, $missed missed" . ($not_run ? ", $not_run not measured" : '') . ".\n";
+}
+
+1;

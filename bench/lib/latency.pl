@@ -1,0 +1,56 @@
+#!/usr/bin/perl
+# latency.pl KEYS FILE...: the stress report's figures from pgbench's logs
+# of transactions (pgbench -l).
+#
+# The first quarter of the time warms up and isn't counted. Prints, with tabs
+# between them: calls, interval_op_rate, interval_key_rate, mean, median, 95th,
+# 99th, 99.9th percentile and maximum of the latency in ms, total operation time in s.
+use strict;
+use warnings;
+
+my ($keys, @files) = @ARGV;
+my (@at, @latency, $begin, $end);
+
+for my $file (@files)
+{
+	open(my $log, '<', $file) or die "$file: $!\n";
+	while (<$log>)
+	{
+		# client, transaction, latency in µs (with --rate: from its scheduled
+		# start), script, end as s and µs
+		my (undef, undef, $us, undef, $s, $part) = split;
+		next unless $us =~ /^\d+$/;
+		my $time = $s + $part / 1e6;
+		my $start = $time - $us / 1e6;
+		$begin = $start if !defined $begin || $start < $begin;
+		$end = $time if !defined $end || $time > $end;
+		push @at, $time;
+		push @latency, $us;
+	}
+	close $log;
+}
+exit 1 if !@at;
+
+# Sessions still wait for their last group when the time is up: that group counts.
+my $from = $begin + ($end - $begin) / 4;
+my @counted = sort { $a <=> $b } map { $latency[$_] } grep { $at[$_] > $from } 0 .. $#at;
+# a few slow calls that began before: better than none
+@counted = sort { $a <=> $b } @latency if !@counted;
+my $interval = @counted == @latency ? $end - $begin : $end - $from;
+
+my $sum = 0;
+$sum += $_ for @counted;
+
+# the smallest value that at least this part of them does not exceed
+sub percentile
+{
+	my ($part) = @_;
+	my $index = int($part * @counted + 0.999999) - 1;
+	$index = 0 if $index < 0;
+	return $counted[$index] / 1000;
+}
+
+my $rate = @counted / $interval;
+printf "%d\t%.1f\t%.1f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\n", scalar @counted, $rate, $rate * $keys,
+  $sum / @counted / 1000, percentile(0.5), percentile(0.95), percentile(0.99), percentile(0.999),
+  $counted[-1] / 1000, $end - $begin;

@@ -1,0 +1,136 @@
+# shellcheck shell=bash
+# server.sh: the private installation, and a private server on a volume.
+# shellcheck disable=SC2154 # from test/lib.sh and bench/run
+
+data=
+servers=()
+
+private_installation() {
+  find_postgresql "$work/own/install"
+  copy_sources "$work/own/source"
+  build "$work/own/source" >"$work/build.out" 2>&1 ||
+    die "the build failed: $(tail -n 20 "$work/build.out")"
+  copy_postgresql
+  install_built "$work/own/source" >>"$work/build.out" 2>&1 ||
+    die "the installation failed: $(tail -n 20 "$work/build.out")"
+}
+
+# What differs from the defaults, for every server. Checkpoints and vacuum would
+# fall into one cell and not into its neighbour.
+base_settings() {
+  cat <<CONF
+shared_preload_libraries = 'grouplog'
+max_connections = 600
+checkpoint_timeout = 1h
+max_wal_size = 16GB
+min_wal_size = 512MB
+autovacuum = off
+CONF
+}
+
+# query SQL...: by psql on the private server
+query() {
+  local args=()
+
+  for sql in "$@"; do
+    args+=(-c "$sql")
+  done
+  "$bin/psql" -X -q -A -t -F ' ' -v ON_ERROR_STOP=1 -h "$work/run" -U "$server_user" -d bench "${args[@]}"
+}
+
+# The log opens a moment after the server does.
+wait_until_open() {
+  local tries state
+
+  for ((tries = 0; tries < 1200; tries++)); do
+    state=$(query "SELECT state FROM grouplog.status" 2>&1)
+    [ "$state" != open ] || return 0
+    sleep 0.05
+  done
+  die "the log did not open: $state"
+}
+
+# make_server FOLDER [SETTING...]: a new server on that folder's file system, running
+make_server() {
+  local folder=$1 setting
+
+  shift
+  data=$folder/data
+  as_server_user "$bin/initdb" -D "$data" -U "$server_user" -A trust --no-locale -E UTF8 -N \
+    >"$work/initdb.out" 2>&1 || die "initdb failed: $(tail -n 5 "$work/initdb.out")"
+  {
+    base_settings
+    printf '%s\n' "$@"
+    echo "listen_addresses = ''"
+    echo "unix_socket_directories = '$work/run'"
+    echo "log_line_prefix = '%m [%p] %b '"
+  } | as_server_user tee -a "$data/postgresql.conf" >/dev/null
+  servers+=("$data")
+  start_server
+  "$bin/createdb" -h "$work/run" -U "$server_user" bench || exit 1
+  query "CREATE EXTENSION grouplog" \
+    "CREATE TABLE records (payload text)" \
+    "ALTER TABLE records ALTER payload SET STORAGE EXTERNAL" || exit 1
+  wait_until_open
+
+  # WAL files for PostgreSQL to write over, as grouplog has its spares
+  for setting in 1 2 3 4 5 6 7 8; do
+    query "SELECT pg_switch_wal() FROM pg_logical_emit_message(false, 'bench', '$setting')" >/dev/null
+  done
+  query CHECKPOINT
+  counters_reset
+}
+
+start_server() {
+  (cd / && as_server_user "$bin/pg_ctl" -s -w -t 300 -D "$data" -l "${data%/*}/server.log" start) \
+    >"$work/start.out" 2>&1 || die "the server did not start: $(cat "$work/start.out")"
+}
+
+# stop_server [MODE]
+stop_server() {
+  as_server_user "$bin/pg_ctl" -s -w -t 300 -D "$data" -m "${1:-fast}" stop >/dev/null 2>&1 ||
+    die "the server did not stop"
+}
+
+remove_server() {
+  stop_server "${1:-fast}"
+  as_server_user rm -rf "$data"
+}
+
+# for the trap: what still runs, of ours
+end_processes() {
+  local folder job
+
+  for job in $(jobs -p); do
+    # a file system outlives what uses it
+    [ "$job" = "$slow_steady" ] || kill "$job" 2>/dev/null
+  done
+  slow_throttle off
+  redis_stop
+  for folder in "${servers[@]}"; do
+    if [ -e "$folder/postmaster.pid" ]; then
+      as_server_user "$bin/pg_ctl" -s -w -t 60 -D "$folder" -m immediate stop >/dev/null 2>&1
+    fi
+  done
+}
+
+record_machine() {
+  record date "$(date -u +%Y-%m-%d)"
+  record cores "$(nproc)"
+  record processor "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
+  record memory "$(awk '/^MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo)"
+  record kernel "$(uname -sr)"
+  record system "$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release 2>/dev/null)"
+  record "own disk" "$(findmnt -n -o FSTYPE,OPTIONS -T "$work" | tr -s ' ')"
+  record "load before" "$(cut -d ' ' -f 1-3 /proc/loadavg)"
+  record PostgreSQL "$("$PG_CONFIG" --version)"
+  record grouplog "$(sed -n "s/^default_version = '\(.*\)'/\1/p" "$top/grouplog.control")"
+  record settings "$(base_settings | paste -sd ';' | sed 's/;/; /g')"
+  command -v fio >/dev/null && record fio "$(fio --version)"
+  command -v redis-server >/dev/null && record Redis "$(redis-server --version | sed 's/.*v=\([^ ]*\).*/\1/'), appendfsync always"
+  return 0
+}
+
+record_io() {
+  record "grouplog I/O, $1" "$(query "SELECT io_method || ', ' || sync_method || ', fsync ' || CASE WHEN fsync THEN 'on' ELSE 'off' END FROM grouplog.status")"
+}

@@ -1,0 +1,592 @@
+# What recovery says to files that were torn, cut, changed, lost or added.
+
+use strict;
+use warnings FATAL => 'all';
+
+use GrouplogTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('files', conf => { 'grouplog.io_method' => 'sync' });
+my $directory = log_directory($node);
+
+# A batch: one group.  Record i of batch b is "b.i:" and letters.
+my %lsn;     # "b.i" => LSN
+
+sub append_batch
+{
+	my ($batch, $count, $size) = @_;
+	my $before = status($node, 'insert_lsn - 1');
+	my $last = $node->safe_psql('postgres',
+		"SELECT grouplog.append_batch_text(array_agg('$batch.' || i || ':' || repeat('x', $size) ORDER BY i), 'batch')"
+		  . " FROM generate_series(1, $count) i");
+	my $rows = $node->safe_psql('postgres',
+		"SELECT split_part(payload, ':', 1), lsn FROM grouplog.read_text('$before') WHERE payload LIKE '$batch.%'");
+
+	foreach my $row (split /\n/, $rows)
+	{
+		my ($key, $lsn) = split /\|/, $row;
+		$lsn{$key} = lsn_number($lsn);
+	}
+	return lsn_number($last);
+}
+
+# What is there: the keys, in order
+sub keys_there
+{
+	my ($out, $err) = ('', '');
+
+	$node->psql('postgres',
+		q(SELECT split_part(payload, ':', 1) FROM grouplog.read_text() ORDER BY lsn),
+		stdout => \$out, stderr => \$err);
+	return $out;
+}
+
+# the first so many of them
+sub first_keys
+{
+	my ($count) = @_;
+
+	return $node->safe_psql('postgres',
+		"SELECT split_part(payload, ':', 1) FROM grouplog.read_text(max_records => $count)");
+}
+
+sub wait_open
+{
+	$node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status))
+	  or die 'the log does not open';
+}
+
+sub expected
+{
+	my (@lists) = @_;
+
+	return join "\n", map { my ($b, $n) = @$_; map { "$b.$_" } 1 .. $n } @lists;
+}
+
+# ---- H4: the last group torn at every 512 bytes ----
+append_batch(1, 5, 300);
+append_batch(2, 24, 300);
+kill_server($node);
+save_log($node, 'base');
+
+my $span = 32 * int((32 + length('2.10:') + 300 + 31) / 32);
+my $group_start = $lsn{'2.1'};
+my $group_end = $lsn{'2.24'} + $span;
+my ($path, $start_offset) = file_at($node, $group_start);
+my (undef, $end_offset) = file_at($node, $group_end);
+my $whole = -s $path;
+
+# how many records of batch 2 lie before an offset in the file
+sub whole_before
+{
+	my ($offset) = @_;
+
+	return scalar grep { (file_at($node, $lsn{"2.$_"}))[1] + $span <= $offset } 1 .. 24;
+}
+
+foreach my $way ('cut', 'zeros', 'garbage', 'one sector lost')
+{
+	my @wrong;
+	my $first = 512 * int($start_offset / 512);
+
+	# the ways take turns beyond the first one, which goes through all sectors
+	for (my $offset = $first; $offset < $end_offset; $offset += $way eq 'cut' ? 512 : 1536)
+	{
+		restore_log($node, 'base');
+		if ($way eq 'cut')
+		{
+			cut_file($path, $offset);
+		}
+		elsif ($way eq 'zeros')
+		{
+			write_bytes($path, $offset, "\0" x ($whole - $offset));
+		}
+		elsif ($way eq 'garbage')
+		{
+			write_bytes($path, $offset, join '', map { chr int rand 256 } 1 .. 4096);
+		}
+		else
+		{
+			write_bytes($path, $offset, "\0" x 512);
+		}
+
+		# the sector in which the group begins holds acknowledged bytes, too
+		next if $offset < $start_offset;
+
+		$node->start;
+		wait_open();
+		my $expected = expected([ 1, 5 ], [ 2, whole_before($offset) ]);
+		my $there = keys_there();
+		push @wrong, "at $offset: " . (split /\n/, $there) . ' records, not ' . (split /\n/, $expected)
+		  if $there ne $expected;
+		push @wrong, "at $offset: state " . status($node, 'state') if status($node, 'state') ne 'open';
+		my $recovery = status($node, 'recovery');
+		push @wrong, "at $offset: $recovery"
+		  unless $recovery =~ /^(torn|unclean) /;
+		push @wrong, "at $offset: not torn" if $way eq 'garbage' && $recovery !~ /^torn .* bytes left behind/;
+		kill_server($node);
+		last if @wrong > 5;
+	}
+	is(join('; ', @wrong), '', "H4 last group torn at every 512 bytes ($way): ends at the last whole record");
+}
+
+# ---- H5: a hole, ghosts after it; two restarts, with an append ----
+{
+	restore_log($node, 'base');
+	write_bytes($path, (file_at($node, $lsn{'2.10'}))[1], "\0" x 512);
+	$node->start;
+	wait_open();
+	my $hole = expected([ 1, 5 ], [ 2, 9 ]);
+	is(keys_there(), $hole, 'H5 the log ends at the hole');
+	kill_server($node);
+	$node->start;
+	wait_open();
+	is(keys_there(), $hole, 'H5 ... a second time');
+	append_batch(3, 2, 50);
+	is(keys_there(), "$hole\n3.1\n3.2", 'H5 appends go on after it');
+	kill_server($node);
+	$node->start;
+	wait_open();
+	is(keys_there(), "$hole\n3.1\n3.2", 'H5 the ghosts do not come back');
+	$node->restart;
+	wait_open();
+	is(keys_there(), "$hole\n3.1\n3.2", 'H5 ... not after a clean start, either');
+	is($node->safe_psql('postgres', 'SELECT bool_and(ok) FROM grouplog.verify()'), 't', 'H5 verify agrees');
+	my ($state) = sql_error($node, sprintf "SELECT grouplog.wait_durable('%s')", lsn_text($lsn{'2.11'}));
+	is($state, '22000', 'H5 a ghost counts as lost');
+	kill_server($node);
+}
+
+# ---- a clean log whose last group is damaged: the close record tells ----
+{
+	restore_log($node, 'base');
+	$node->start;
+	append_batch(3, 2, 50);
+	$node->stop('fast');
+	my ($file, $offset) = file_at($node, $lsn{'3.2'});
+	write_bytes($file, $offset + 40, 'X');
+	$node->start;
+	wait_open();
+	is(status($node, 'state'), 'corrupt', 'H7 damage in the last group of a log that was closed is corruption');
+	$node->stop('fast');
+}
+
+# ---- H7: one bit, in an acknowledged record in mid-log ----
+{
+	restore_log($node, 'base');
+	my ($file, $offset) = file_at($node, $lsn{'1.3'});
+	my $bad = lsn_text($lsn{'1.3'});
+	my $name = (split m{/}, $file)[-1];
+
+	write_bytes($file, $offset + 100, chr(ord(read_bytes($file, $offset + 100, 1)) ^ 4));
+	my @before = map { "$_->{name} $_->{bytes}" } segment_files($node);
+	my $position = log_position($node);
+	$node->start;
+	wait_open();
+	is(status($node, 'state'), 'corrupt', 'H7 bit flipped in the newest file: corrupt');
+	my ($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
+	is($state, 'XX001', 'H7 appends fail with data_corrupted');
+	like($message, qr/LSN \Q$bad\E in file ".*\Q$name\E"/, 'H7 ... naming LSN and file');
+	like(log_since($node, $position), qr/LSN \Q$bad\E in file ".*\Q$name\E"/, 'H7 so does the server log');
+	foreach my $mode (qw(periodic group))
+	{
+		($state) = sql_error($node, "SELECT grouplog.append('x', '$mode')");
+		is($state, 'XX001', "H7 ... in mode $mode, too");
+	}
+	($state, $message) = sql_error($node, 'SELECT * FROM grouplog.read()');
+	is($state, 'XX001', 'H7 a read stops there with an error');
+	like($message, qr/\Q$bad\E/, '... that names the LSN');
+	is(first_keys(2), expected([ 1, 2 ]), 'H7 the records before are read');
+	is($node->safe_psql('postgres', "SELECT split_part(payload, ':', 1) FROM grouplog.read_text('$bad')"),
+		"1.4\n1.5\n" . expected([ 2, 24 ]), 'H7 the records after are read');
+	is($node->safe_psql('postgres', 'SELECT bad_lsn FROM grouplog.verify() WHERE NOT ok'), $bad,
+		'H7 verify names the LSN');
+	is(join(' ', map { "$_->{name} $_->{bytes}" } segment_files($node)), "@before", 'H7 nothing is removed');
+
+	# restarts change nothing
+	$node->restart;
+	wait_open();
+	is(status($node, 'state'), 'corrupt', 'H7 still corrupt after a restart');
+	is(join(' ', map { "$_->{name} $_->{bytes}" } segment_files($node)), "@before", 'H7 nothing is removed by that');
+
+	($state) = sql_error($node, sprintf "SELECT grouplog.accept_end('%s')", lsn_text($lsn{'1.3'} + 8));
+	is($state, '22023', 'H7 accept_end refuses an LSN inside a record');
+	$node->safe_psql('postgres', 'CREATE ROLE nobody_special');
+	$node->safe_psql('postgres', 'GRANT USAGE ON SCHEMA grouplog TO nobody_special; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA grouplog TO nobody_special');
+	($state) = sql_error($node, "SET ROLE nobody_special; SELECT grouplog.accept_end('$bad')");
+	is($state, '42501', 'H7 accept_end is for superusers');
+
+	save_log($node, 'corrupt');
+	$node->safe_psql('postgres', "SELECT grouplog.accept_end('$bad')");
+	is(status($node, 'state'), 'open', 'H7 accept_end opens the log again');
+	is(keys_there(), expected([ 1, 2 ]), 'H7 ... with what was before that LSN');
+	append_batch(4, 3, 100);
+	my $all = expected([ 1, 2 ], [ 4, 3 ]);
+	is(keys_there(), $all, 'H7 appends go on');
+	kill_server($node);
+	$node->start;
+	wait_open();
+	is(status($node, 'state'), 'open', 'H7 open after a crash');
+	is(keys_there(), $all, 'H7 ... with the same records');
+	is($node->safe_psql('postgres', 'SELECT bool_and(ok) FROM grouplog.verify()'), 't', 'H7 ... and verify agrees');
+	kill_server($node);
+
+	# accept all: the end that keeps the records on both sides
+	restore_log($node, 'corrupt');
+	$node->start;
+	wait_open();
+	my $end = lsn_text($group_end);
+	$node->safe_psql('postgres', "SELECT grouplog.accept_end('$end')");
+	append_batch(4, 3, 100);
+	kill_server($node);
+	$node->start;
+	wait_open();
+	is(status($node, 'state'), 'open', 'H7 accepted with the damage in it: open after a crash');
+	is($node->safe_psql('postgres', "SELECT split_part(payload, ':', 1) FROM grouplog.read_text('$bad')"),
+		"1.4\n1.5\n" . expected([ 2, 24 ], [ 4, 3 ]), 'H7 ... and nothing more is given up');
+	kill_server($node);
+}
+
+# accept_end is the writer's work: another writer can do it, too
+{
+	restore_log($node, 'corrupt');
+	$node->start;
+	wait_open();
+	my $pid = writer_pid($node);
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+	$node->poll_query_until('postgres', "SELECT writer_pid IS NOT NULL AND writer_pid <> $pid FROM grouplog.status");
+	is(status($node, 'state'), 'corrupt', 'H7 another writer: still corrupt');
+	my $bad = lsn_text($lsn{'1.3'});
+	my ($state, $message) = sql_error($node, "SET statement_timeout = '60s'; SELECT grouplog.accept_end('$bad')");
+	is($state, '00000', 'H7 ... accept_end works') or diag $message;
+	($state, $message) = sql_error($node, q(SET statement_timeout = '60s'; SELECT grouplog.append('x', 'batch')));
+	is($state, '00000', 'H7 ... and appends do') or diag $message;
+	kill_server($node);
+}
+
+# ---- several files ----
+restore_log($node, 'base');
+$node->start;
+append_batch("f$_", 100, 8000) foreach 1 .. 5;
+kill_server($node);
+save_log($node, 'many');
+my @files = segment_files($node);
+cmp_ok(scalar @files, '>=', 5, 'several files');
+my @order = map { "f$_" } 1 .. 5;
+my @all_keys = (map({ "1.$_" } 1 .. 5), map({ "2.$_" } 1 .. 24), map { my $b = $_; map { "$b.$_" } 1 .. 100 } @order);
+
+# keys of records that begin in [from, to)
+sub keys_between
+{
+	my ($from, $to) = @_;
+
+	return join "\n", grep { $lsn{$_} >= $from && $lsn{$_} < $to } @all_keys;
+}
+
+# H7 in an older file
+{
+	my $middle = $files[ $#files - 2 ];
+	my ($key) = grep { $lsn{$_} > $middle->{first} + 100_000 } @all_keys;
+	my ($file, $offset) = file_at($node, $lsn{$key});
+	my $bad = lsn_text($lsn{$key});
+
+	write_bytes($file, $offset + 1000, 'X');
+	$node->start;
+	wait_open();
+	my ($state, $message) = sql_error($node, 'SELECT * FROM grouplog.read()');
+	is($state, 'XX001', 'H7 bit flipped in an older file: a read stops there');
+	like($message, qr/LSN \Q$bad\E in file ".*\Q$middle->{name}\E"/, '... naming LSN and file');
+	is($node->safe_psql('postgres', "SELECT split_part(payload, ':', 1) FROM grouplog.read_text('$bad')"),
+		keys_between($lsn{$key} + 1, 2**62), 'H7 the records after it are read');
+	is($node->safe_psql('postgres', 'SELECT bad_lsn FROM grouplog.verify() WHERE NOT ok'), $bad,
+		'H7 verify names it');
+	append_batch(5, 2, 100);
+	kill_server($node);
+}
+
+# ---- H8: a file in the middle is missing, or cut ----
+{
+	restore_log($node, 'many');
+	my $missing = $files[ $#files - 2 ];
+	my $next = $files[ $#files - 1 ];
+	my $gap = lsn_text($missing->{first});
+	unlink $missing->{path};
+	$node->start;
+	wait_open();
+	is(status($node, 'state'), 'corrupt', 'H8 a missing file: corrupt');
+	my ($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
+	is($state, 'XX001', 'H8 appends fail');
+	like($message, qr/\Q$gap\E/, 'H8 ... and name the gap');
+	like($message, qr/segment missing/, 'H8 ... and what it is');
+	($state, $message) = sql_error($node, 'SELECT * FROM grouplog.read()');
+	is($state, 'XX001', 'H8 a read stops at the gap');
+	my $before = keys_between(0, $missing->{first});
+	is(first_keys(scalar(split /\n/, $before)), $before, 'H8 the records before it are read');
+	my $bad = $1 if $message =~ /corrupt at LSN ([0-9A-F\/]+)/;
+	is($node->safe_psql('postgres', "SELECT split_part(payload, ':', 1) FROM grouplog.read_text('$bad')"),
+		keys_between($next->{first}, 2**62), 'H8 the records after it are read');
+	is($node->safe_psql('postgres', 'SELECT count(*) > 0 FROM grouplog.verify() WHERE NOT ok'), 't', 'H8 verify sees it');
+	$node->safe_psql('postgres', "SELECT grouplog.accept_end('$gap')");
+	is(keys_there(), $before, 'H8 accept_end at the gap keeps what is before it');
+	append_batch(6, 2, 100);
+	kill_server($node);
+	$node->start;
+	wait_open();
+	is(keys_there(), "$before\n6.1\n6.2", 'H8 ... and appends after it survive');
+	kill_server($node);
+
+	# cut at a record's boundary
+	restore_log($node, 'many');
+	my ($key) = grep { $lsn{$_} > $missing->{first} + 300_000 } @all_keys;
+	my ($file, $offset) = file_at($node, $lsn{$key});
+	cut_file($file, $offset);
+	$node->start;
+	wait_open();
+	is(status($node, 'state'), 'corrupt', 'H8 a middle file cut at a record boundary: corrupt');
+	($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
+	like($message, qr/\Q$missing->{name}\E/, 'H8 ... the file is named');
+	($state, $message) = sql_error($node, 'SELECT * FROM grouplog.read()');
+	is($state, 'XX001', 'H8 a read stops there');
+	kill_server($node);
+
+	# zeros there, size right
+	restore_log($node, 'many');
+	write_bytes($file, $offset, "\0" x ($missing->{bytes} - $offset));
+	$node->start;
+	wait_open();
+	($state, $message) = sql_error($node, 'SELECT * FROM grouplog.read()');
+	is($state, 'XX001', 'H8 zeros in a middle file: a read stops there');
+	kill_server($node);
+
+	# the oldest files may be gone: that is what truncate does, too
+	restore_log($node, 'many');
+	unlink $files[0]{path};
+	$node->start;
+	wait_open();
+	is(status($node, 'state'), 'open', 'H8 without its oldest file the log opens');
+	is(keys_there(), keys_between($files[1]{first}, 2**62), 'H8 ... and the rest is read');
+	kill_server($node);
+}
+
+# ---- H3: the newest file is header only, empty, garbage ----
+{
+	my $newest = $files[-1];
+	my $before = keys_between(0, $newest->{first});
+
+	restore_log($node, 'many');
+	cut_file($newest->{path}, 4096);
+	$node->start;
+	wait_open();
+	is(status($node, 'state'), 'open', 'H3 newest file header only: open');
+	is(keys_there(), $before, 'H3 ... with the records before it');
+	append_batch(7, 2, 100);
+	kill_server($node);
+	$node->start;
+	wait_open();
+	is(keys_there(), "$before\n7.1\n7.2", 'H3 ... and appends go on');
+	kill_server($node);
+
+	restore_log($node, 'many');
+	write_bytes($newest->{path}, 4096, join '', map { chr int rand 256 } 1 .. 8192);
+	$node->start;
+	wait_open();
+	is(keys_there(), $before, 'H3 garbage after the header: torn') if status($node, 'state') eq 'open';
+	like(status($node, 'recovery'), qr/^(torn|corrupt)/, 'H3 garbage after the header: said');
+	kill_server($node);
+
+	foreach my $case ([ 'empty', sub { cut_file($_[0], 0) } ],
+		[ 'cut in the header', sub { cut_file($_[0], 1000) } ],
+		[ 'garbage', sub { write_bytes($_[0], 0, join '', map { chr int rand 256 } 1 .. 4096) } ],
+		[ 'zeros', sub { write_bytes($_[0], 0, "\0" x 4096) } ])
+	{
+		restore_log($node, 'many');
+		$case->[1]->($newest->{path});
+		$node->start;
+		wait_open();
+		is(status($node, 'state'), 'corrupt', "H3 newest file $case->[0]: corrupt");
+		my ($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
+		like($message, qr/\Q$newest->{name}\E/, '... and it is named');
+		is(first_keys(scalar(split /\n/, $before)), $before, '... the records before it are read');
+		my $lsn = lsn_text($newest->{first});
+		$node->safe_psql('postgres', "SELECT grouplog.accept_end('$lsn')");
+		append_batch(7, 2, 100);
+		kill_server($node);
+		$node->start;
+		wait_open();
+		is(status($node, 'state'), 'open', '... accept_end opens it, for good');
+		is(keys_there(), "$before\n7.1\n7.2", '... appends go on');
+		kill_server($node);
+	}
+}
+
+# ---- H10: what is not ours ----
+{
+	restore_log($node, 'many');
+	my %strangers = (
+		'README'                              => 'text',
+		'pgsql_tmp123'                        => 'x',
+		'00000001-0000000000100000.seg.bak'   => 'x' x 5000,
+		'0000000a-0000000000100000.seg'       => 'lower case',
+		'00000000-0000000000100000.seg'       => 'number 0',
+		'spare-1'                             => 'x',
+		'spare-0000000G'                      => 'x',
+		'control.old'                         => 'x',
+		'.hidden'                             => '');
+	foreach my $name (keys %strangers)
+	{
+		append_to_file("$directory/$name", $strangers{$name});
+	}
+	mkdir "$directory/folder" or die;
+	append_to_file("$directory/folder/file", 'x');
+	mkdir "$directory/spare-00000FFF" or die;
+	symlink '/nowhere', "$directory/dangling" or die;
+	symlink $files[0]{path}, "$directory/0000FFFF-0000000000100000.seg" or die;
+	append_to_file("$directory/spare-00000FF0", 'too short');
+	append_to_file("$directory/spare-00000FF1.tmp", 'left over');
+	append_to_file("$directory/control.tmp", 'left over');
+
+	my $position = log_position($node);
+	$node->start;
+	wait_open();
+	is(status($node, 'state'), 'open', 'H10 strangers in the directory: open');
+	is(keys_there(), join("\n", @all_keys), 'H10 ... every record is read');
+	like(log_since($node, $position), qr/files in log directory "grouplog" are not grouplog's/, 'H10 ... they are mentioned');
+	append_batch("g$_", 100, 8000) foreach 1 .. 2;
+	$node->safe_psql('postgres', 'SELECT grouplog.truncate(durable_lsn) FROM grouplog.status');
+	$node->restart;
+	wait_open();
+	my @gone = grep { !-e "$directory/$_" && !-l "$directory/$_" } keys %strangers,
+	  'folder/file', 'spare-00000FFF', 'dangling', '0000FFFF-0000000000100000.seg';
+	is("@gone", '', 'H10 ... none is removed');
+	ok(!-e "$directory/spare-00000FF0" && !-e "$directory/spare-00000FF1.tmp", 'H10 our own leftovers are');
+	is($node->safe_psql('postgres', 'SELECT bool_and(ok) FROM grouplog.verify()'), 't', 'H10 verify agrees');
+	$node->stop;
+}
+
+# A segment's name on a directory or a link is not passed over in silence: the
+# next number is taken, so the log would go on without it.
+{
+	restore_log($node, 'many');
+	my $newest = $files[-1];
+	rename $newest->{path}, scratch('moved.seg') or die;
+	symlink scratch('moved.seg'), $newest->{path} or die;
+	$node->start;
+	wait_open();
+	my $answer = status($node, 'state') eq 'open' ? 'open, without its records' : 'refused';
+	$answer = 'open' if $answer ne 'refused' && keys_there() eq join("\n", @all_keys);
+	isnt($answer, 'open, without its records',
+		'H10 a link in place of the newest file: its records are not dropped in silence');
+	kill_server($node);
+}
+
+# ---- the control file ----
+{
+	restore_log($node, 'many');
+	unlink "$directory/control" or die;
+	$node->start;
+	wait_open();
+	is(status($node, 'state'), 'unavailable', 'control file missing: the log does not open');
+	my ($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
+	is($state, 'XX001', '... appends say why');
+	like($message, qr/no control file.*HINT/s, '... with a hint');
+	($state) = sql_error($node, 'SELECT * FROM grouplog.read()');
+	is($state, 'XX001', '... reads, too');
+	is($node->safe_psql('postgres', 'SELECT 1'), 1, '... the server is up');
+	$node->stop;
+
+	foreach my $case ([ 'damaged', sub { write_bytes("$directory/control", 20, 'X') } ],
+		[ 'empty', sub { cut_file("$directory/control", 0) } ],
+		[ 'short', sub { cut_file("$directory/control", 4095) } ])
+	{
+		restore_log($node, 'many');
+		$case->[1]->();
+		$node->start;
+		wait_open();
+		is(status($node, 'state'), 'unavailable', "control file $case->[0]: the log does not open");
+		($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
+		like($message, qr/control file ".*control" is damaged/, '... and says so');
+		$node->stop;
+	}
+
+	# it is tried again: put right, the log opens without a restart
+	restore_log($node, 'many');
+	rename "$directory/control", scratch('control') or die;
+	$node->start;
+	wait_open();
+	is(status($node, 'state'), 'unavailable', 'control file away');
+	rename scratch('control'), "$directory/control" or die;
+	ok($node->poll_query_until('postgres', q(SELECT state = 'open' FROM grouplog.status)), '... and back: the log opens');
+	is(keys_there(), join("\n", @all_keys), '... with every record');
+	$node->stop;
+}
+
+# ---- another cluster ----
+{
+	my $other = new_node('other', start => 0, conf => { 'grouplog.io_method' => 'sync' });
+
+	restore_log($node, 'many');
+	system('cp', '-a', $directory, log_directory($other)) == 0 or die;
+	$other->start;
+	$other->safe_psql('postgres', 'CREATE EXTENSION grouplog');
+	$other->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	is(status($other, 'state'), 'unavailable', "another cluster's log does not open");
+	my ($state, $message) = sql_error($other, q(SELECT grouplog.append('x')));
+	is($state, '55000', '... appends say why');
+	like($message, qr/another cluster.*adopt/s, '... with a hint');
+
+	$other->append_conf('postgresql.conf', 'grouplog.adopt = on');
+	$other->restart;
+	$other->poll_query_until('postgres', q(SELECT state = 'open' FROM grouplog.status));
+	like($other->safe_psql('postgres', q(SELECT grouplog.append('mine'))), qr{/}, 'adopted: appends work');
+	is($other->safe_psql('postgres', 'SELECT count(*) FROM grouplog.read()'), 1,
+		'adopted: records of another database stay out of sight');
+	is($other->safe_psql('postgres', 'SELECT sum(records) FROM grouplog.verify()'), @all_keys + 1,
+		'adopted: but are there');
+	$other->adjust_conf('postgresql.conf', 'grouplog.adopt', 'off');
+	$other->restart;
+	$other->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	is(status($other, 'state'), 'open', 'adopted once, it is ours');
+
+	# a file of another log
+	$other->stop;
+	system('rm', '-rf', log_directory($other)) == 0 or die;
+	$other->start;
+	$other->safe_psql('postgres', q(SELECT grouplog.append('other')));
+	$other->stop;
+	restore_log($node, 'many');
+	my ($foreign) = segment_files($other);
+	is($foreign->{name}, $files[0]{name}, 'a file of another log has the same name');
+	system('cp', '-a', $foreign->{path}, $files[0]{path}) == 0 or die;
+	$node->start;
+	wait_open();
+	is(status($node, 'state'), 'unavailable', '... but is not taken for one of this log');
+	($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
+	like($message, qr/another log/, '... appends say why');
+	$node->stop;
+
+	# two servers, one directory
+	my $shared = scratch('shared_log');
+	restore_log($node, 'many');
+	foreach my $server ($node, $other)
+	{
+		$server->append_conf('postgresql.conf', "grouplog.directory = '$shared'");
+		$server->append_conf('postgresql.conf', 'grouplog.adopt = on');
+	}
+	$node->start;
+	$node->safe_psql('postgres', q(SELECT grouplog.append('first')));
+	$other->start;
+	$other->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	is(status($other, 'state'), 'unavailable', 'two servers on one directory: the second one does not open it');
+	($state, $message) = sql_error($other, q(SELECT grouplog.append('x')));
+	is($state, '55006', '... appends say why');
+	like($message, qr/in use by another server/, '... in words');
+	$node->safe_psql('postgres', q(SELECT grouplog.append('second')));
+	kill_server($node);
+	ok($other->poll_query_until('postgres', q(SELECT state = 'open' FROM grouplog.status)),
+		'... and opens it when the first one is gone');
+	$other->stop;
+}
+
+done_testing();

@@ -1,0 +1,181 @@
+# Budgets: max_size with refuse and recycle, min_free_space, truncate.
+
+use strict;
+use warnings FATAL => 'all';
+
+use GrouplogTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+my $node = new_node('space', conf => { 'grouplog.max_size' => '6MB' });
+my $ledger = new_ledger();
+my $budget = 6 * 1024 * 1024;
+
+sub bytes_on_disk
+{
+	my $bytes = 0;
+
+	# a file may go meanwhile
+	$bytes += (-s log_directory($node) . "/$_") // 0 foreach grep { !/^\./ } slurp_dir(log_directory($node));
+	return $bytes;
+}
+
+sub set_conf
+{
+	my ($name, $value) = @_;
+
+	$node->append_conf('postgresql.conf', "$name = '$value'");
+	$node->reload;
+	$node->poll_query_until('postgres', "SELECT current_setting('$name') = '$value'");
+}
+
+# What was recycled or removed is no longer expected.
+my $recycled = sub {
+	my $oldest = lsn_number(status($node, 'oldest_lsn'));
+
+	delete $ledger->{acked}{$_} foreach grep { $ledger->{acked}{$_}{lsn} < $oldest } keys %{ $ledger->{acked} };
+};
+
+# ---- refuse ----
+{
+	my $load = start_load($node, $ledger, clients => 3, mode => 'batch', size => sub { 6000 });
+
+	finish_load($load);
+	like($load->{errors}, qr/ERROR:  the log has reached "grouplog.max_size"/, 'max_size, refuse: appends fail');
+	my ($state, $message) = sql_error($node, q(SELECT grouplog.append(repeat('x', 6000))));
+	is($state, '53400', '... with configuration_limit_exceeded');
+	like($message, qr/HINT.*truncate/, '... and a hint');
+	cmp_ok(bytes_on_disk(), '<=', $budget, '... the budget is kept');
+	is(status($node, 'refusal'), 'max_size', '... status says why');
+	check_ledger($node, $ledger, 'max_size, refuse');
+	kill_server($node);
+	$node->start;
+	check_ledger($node, $ledger, 'max_size, refuse, after a crash');
+
+	set_conf('grouplog.max_size', '9MB');
+	$budget = 9 * 1024 * 1024;
+	ok($node->poll_query_until('postgres', 'SELECT refusal IS NULL FROM grouplog.status'), 'max_size raised: appends are taken again');
+	append_some($node, $ledger, '... without a restart', size => sub { 6000 });
+	finish_load(start_load($node, $ledger, clients => 3, mode => 'batch', size => sub { 6000 }));
+	check_ledger($node, $ledger, 'max_size raised');
+
+	# truncate
+	($state) = sql_error($node, q(SELECT grouplog.truncate(insert_lsn + 1) FROM grouplog.status));
+	is($state, '22023', 'truncate beyond the end is refused');
+	$node->safe_psql('postgres', 'CREATE ROLE plain; GRANT USAGE ON SCHEMA grouplog TO plain; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA grouplog TO plain');
+	($state) = sql_error($node, q(SET ROLE plain; SELECT grouplog.truncate('0/200000')));
+	is($state, '42501', 'truncate is for superusers');
+	my $lsn = $node->safe_psql('postgres', 'SELECT first_lsn + 1000 FROM grouplog.segments ORDER BY number OFFSET 3 LIMIT 1');
+	my $before = bytes_on_disk();
+	my $freed = $node->safe_psql('postgres', "SELECT grouplog.truncate('$lsn')");
+	cmp_ok($freed, '>', 0, 'truncate frees bytes');
+	cmp_ok($node->safe_psql('postgres', 'SELECT oldest_lsn FROM grouplog.status') && lsn_number(status($node, 'oldest_lsn')),
+		'<=', lsn_number($lsn), '... but no record at or after the LSN');
+	delete $ledger->{acked}{$_} foreach grep { $ledger->{acked}{$_}{lsn} < lsn_number(status($node, 'oldest_lsn')) } keys %{ $ledger->{acked} };
+	check_ledger($node, $ledger, 'after truncate');
+	ok($node->poll_query_until('postgres', 'SELECT refusal IS NULL FROM grouplog.status'), 'truncate: appends are taken again');
+	append_some($node, $ledger, '... they work');
+	$node->restart;
+	check_ledger($node, $ledger, 'after truncate and a restart');
+}
+
+# ---- recycle, with a reader beneath ----
+{
+	set_conf('grouplog.on_full', 'recycle');
+	my @loads = map {
+		start_load($node, $ledger, clients => 2, mode => $_, records => 2500, size => sub { 3000 + $_[0] % 1000 })
+	} qw(batch periodic);
+	my ($reads, $removed, $largest, @wrong) = (0, 0, 0);
+
+	while (grep { !GrouplogTest::process_is_gone($_->{pid}) } map { values %{ $_->{clients} } } @loads)
+	{
+		my ($out, $err) = ('', '');
+		my $status = $node->psql('postgres',
+			q(SELECT count(*), bool_and(before IS NULL OR before < lsn), bool_and(payload ~ '^\d+-\d+:([a-z]?)\1*$')
+			  FROM (SELECT lsn, payload, lag(lsn) OVER () AS before FROM grouplog.read_text()) t),
+			stdout => \$out, stderr => \$err);
+
+		$reads++;
+		if ($status == 0)
+		{
+			push @wrong, $out unless $out =~ /^\d+\|t\|t$/;
+		}
+		elsif ($err =~ /were removed from the log/)
+		{
+			$removed++;
+		}
+		else
+		{
+			push @wrong, $err;
+		}
+		my $bytes = bytes_on_disk();
+		$largest = $bytes if $bytes > $largest;
+		sleep 0.05;
+	}
+	finish_load($_) foreach @loads;
+	note "H21 $reads reads, $removed of them too late; at most $largest bytes on disk";
+	is(join('', map { $_->{errors} } @loads), '', 'H6 max_size, recycle: appends go on');
+	is(join("\n", splice @wrong, 0, 3), '', 'H21 reads beneath recycling: complete, or a clear error');
+	cmp_ok($reads, '>', 3, 'H21 ... there were some');
+	cmp_ok($largest, '<=', $budget, 'H6 the budget is kept');
+	cmp_ok($node->safe_psql('postgres', 'SELECT segments_recycled FROM grouplog.stat'), '>', 3, 'H6 files were recycled');
+
+	$node->safe_psql('postgres', 'SELECT grouplog.flush()');
+	$recycled->();
+	check_ledger($node, $ledger, 'H6 after recycling');
+	my ($state, $message) = sql_error($node, q(SELECT * FROM grouplog.read('0/100020')));
+	is($state, '55000', 'H6 a read below the oldest LSN is an error');
+	like($message, qr/removed.*HINT/s, '... a clear one');
+
+	# crashes in the middle of it: what old files held does not come back
+	foreach my $round (1 .. 3)
+	{
+		my $load = start_load($node, $ledger, clients => 4, mode => 'batch', records => 3000, size => sub { 8000 });
+		wait_for_acks($load, 400);
+		kill_server($node);
+		finish_load($load);
+		$node->start;
+		$node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+		$recycled->();
+		check_ledger($node, $ledger, "H6 crash $round while recycling");
+		is($node->safe_psql('postgres', 'SELECT bool_and(ok) FROM grouplog.verify()'), 't', '... verify agrees');
+		cmp_ok(bytes_on_disk(), '<=', $budget, '... the budget is kept');
+	}
+
+	# a lower budget by a reload
+	set_conf('grouplog.max_size', '5MB');
+	append_some($node, $ledger, 'max_size lowered: appends go on', size => sub { 8000 }, records => 100);
+	ok(wait_until(sub { bytes_on_disk() <= 5 * 1024 * 1024 }, 30), '... and the budget is kept again') or diag bytes_on_disk();
+	$recycled->();
+	check_ledger($node, $ledger, 'max_size lowered');
+}
+
+# ---- min_free_space ----
+{
+	set_conf('grouplog.max_size', '-1');
+	$node->append_conf('postgresql.conf', 'grouplog.min_free_space = 2147483647');
+	$node->reload;
+	ok($node->poll_query_until('postgres', q(SELECT refusal = 'min_free_space' FROM grouplog.status)), 'min_free_space: appends are refused');
+	foreach my $mode (qw(batch periodic group adaptive))
+	{
+		my ($state, $message) = sql_error($node, "SELECT grouplog.append('x', '$mode')");
+		is($state, '53100', "min_free_space, $mode: disk_full");
+		like($message, qr/HINT/, '... with a hint');
+	}
+	check_ledger($node, $ledger, 'min_free_space: reads go on');
+	kill_server($node);
+	$node->start;
+	check_ledger($node, $ledger, 'min_free_space: a start needs none');
+	my ($state) = sql_error($node, q(SELECT grouplog.append('x')));
+	is($state, '53100', 'min_free_space: still refused after a start');
+	$node->append_conf('postgresql.conf', 'grouplog.min_free_space = 0');
+	$node->reload;
+	ok($node->poll_query_until('postgres', 'SELECT refusal IS NULL FROM grouplog.status'), 'min_free_space lowered: taken again');
+	append_some($node, $ledger, '... they work');
+	check_ledger($node, $ledger, 'at last');
+}
+
+$node->stop;
+done_testing();

@@ -1,0 +1,66 @@
+# A device that fails while files are recycled.
+
+use strict;
+use warnings FATAL => 'all';
+
+use Errno qw(EIO);
+use GrouplogTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use_faults() or plan skip_all => 'there is no C compiler';
+
+my $node = new_node('recycle', start => 0,
+	conf => {
+		'grouplog.io_method' => 'sync',
+		'grouplog.max_size'  => '5MB',
+		'grouplog.on_full'   => 'recycle'
+	});
+my $ledger = new_ledger();
+
+# What was recycled is no longer expected.
+my $recycled = sub {
+	my $oldest = lsn_number(status($node, 'oldest_lsn'));
+
+	delete $ledger->{acked}{$_} foreach grep { $ledger->{acked}{$_}{lsn} < $oldest } keys %{ $ledger->{acked} };
+};
+
+start_with_faults($node);
+$node->safe_psql('postgres', 'CREATE EXTENSION grouplog');
+append_some($node, $ledger, 'the budget is used up', size => sub { 8000 }, records => 400);
+cmp_ok($node->safe_psql('postgres', 'SELECT segments_recycled FROM grouplog.stat'), '>', 0, '... files are recycled');
+
+foreach my $case (
+	[ 'sync of the file',      { calls => ['fsync'],  files => ['spare'] } ],
+	[ 'write of the file',     { calls => ['write'],  files => ['spare'] } ],
+	[ 'rename',                { calls => ['rename'], files => ['spare'] } ],
+	[ 'sync of the directory', { calls => ['fsync'],  files => ['directory'] } ])
+{
+	my ($what, $fault) = @$case;
+
+	foreach my $skip (0, 1)
+	{
+		my $name = "H11 recycling, EIO at a $what" . ($skip ? ', the second one' : '');
+		my $load = start_load($node, $ledger, clients => 2, mode => 'batch', records => 250,
+			size => sub { 8000 }, keep_going => 1);
+
+		set_fault(0, %$fault, error => EIO, skip => $skip, count => 1);
+		ok(wait_until(sub { fault_hits(0) > 0 }, 60), "$name: it has struck");
+		finish_load($load);
+		clear_faults();
+		ok(wait_until(sub { status($node, 'refusal') eq '' }, 30), "$name: over")
+		  or diag status($node, 'problem');
+		append_some($node, $ledger, "$name: appends go on", size => sub { 8000 }, records => 50);
+	}
+}
+$recycled->();
+check_ledger($node, $ledger, 'H11 faults while recycling');
+kill_server($node);
+$node->start;
+$node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+$recycled->();
+check_ledger($node, $ledger, 'H11 faults while recycling, after a crash');
+
+$node->stop;
+done_testing();
