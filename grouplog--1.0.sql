@@ -587,7 +587,7 @@ FROM grouplog.get_status() AS s;
 COMMENT ON VIEW grouplog.status IS
 'state of the log: one row';
 COMMENT ON COLUMN grouplog.status.state IS
-'starting, open, corrupt (reads only, until accept_end), unavailable or closed';
+'starting, open, corrupt (reads only, until accept_end), unavailable, closed, or standby (no log during recovery)';
 COMMENT ON COLUMN grouplog.status.refusal IS
 'why appends are refused although the log is open: min_free_space, device, no_space or max_size; null if they are not';
 COMMENT ON COLUMN grouplog.status.problem IS
@@ -595,7 +595,7 @@ COMMENT ON COLUMN grouplog.status.problem IS
 COMMENT ON COLUMN grouplog.status.insert_lsn IS
 'where the next record will begin';
 COMMENT ON COLUMN grouplog.status.written_lsn IS
-'all before it was given to the kernel and acknowledged by it';
+'the same as durable_lsn at present: a group is acknowledged as one';
 COMMENT ON COLUMN grouplog.status.durable_lsn IS
 'all before it is on stable storage';
 COMMENT ON COLUMN grouplog.status.oldest_lsn IS
@@ -605,7 +605,7 @@ COMMENT ON COLUMN grouplog.status.run_start_lsn IS
 COMMENT ON COLUMN grouplog.status.log_id IS
 'random id of the log, in hexadecimal';
 COMMENT ON COLUMN grouplog.status.epoch IS
-'grows with every server start';
+'number of the run; grows with every server start after a run that has written something';
 COMMENT ON COLUMN grouplog.status.writer_pid IS
 'process id of the writer; null: it does not run';
 COMMENT ON COLUMN grouplog.status.io_method IS

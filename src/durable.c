@@ -120,7 +120,7 @@ gl_wait_durable(uint64 lsn, int64 timeout_us)
 	GlState		state;
 	uint64		run_start;
 
-	gl_gate_check_readable();
+	gl_gate_check_readable("wait for");
 	state = (GlState) atomic_load(&gl_shared->state);
 	run_start = atomic_load(&gl_shared->run_start);
 
@@ -152,7 +152,7 @@ gl_flush(void)
 	GlRing	   *ring = gl_ring();
 	uint64		end;
 
-	gl_gate_check_readable();
+	gl_gate_check_readable("wait for");
 	gl_gate_check_state();
 	end = gl_ring_insert_lsn(ring);
 	if (gl_ring_durable_lsn(ring) < end)

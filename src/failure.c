@@ -55,10 +55,18 @@ gl_failure_no_file(const GlError *error)
 {
 	uint32		refusal = atomic_load(&gl_shared->refusal);
 
-	if (refusal != GL_REFUSE_NO_SPACE && refusal != GL_REFUSE_MAX_SIZE)
-		gl_failure_give_up(error);
-	else
+	if (refusal == GL_REFUSE_NO_SPACE || refusal == GL_REFUSE_MAX_SIZE)
 		gl_failure_note(error);
+	else if (error->sqlstate == ERRCODE_DISK_FULL)
+	{
+		gl_failure_note(error);
+		gl_error_report(LOG, error);
+		gl_shared_set_error(&gl_shared->problem, error);
+		atomic_store(&gl_shared->refusal, GL_REFUSE_NO_SPACE);
+		gl_shared_wake_everybody();
+	}
+	else
+		gl_failure_give_up(error);
 }
 
 void

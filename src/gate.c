@@ -147,7 +147,7 @@ gl_gate_check_open(void)
 }
 
 void
-gl_gate_check_readable(void)
+gl_gate_check_readable(const char *what)
 {
 	GlError		problem;
 
@@ -155,7 +155,7 @@ gl_gate_check_readable(void)
 	if (RecoveryInProgress())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot read the log during recovery"),
+				 errmsg("cannot %s the log during recovery", what),
 				 errhint("Use the primary server, or promote this one.")));
 	gl_gate_wait_started();
 	if (atomic_load(&gl_shared->state) == GL_STATE_UNAVAILABLE)

@@ -30,7 +30,7 @@ extern void gl_gate_check_state(void);
 extern void gl_gate_check_open(void);
 
 /* The log can be read; not in recovery. */
-extern void gl_gate_check_readable(void);
+extern void gl_gate_check_readable(const char *what);
 
 /* A record needs a new file: is there a reason why none will come? */
 extern void gl_gate_check_files(void);

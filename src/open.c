@@ -94,6 +94,7 @@ describe(const GlRecoveryResult *result, bool restored)
 	if (result->verdict == GL_RECOVERY_NEW)
 	{
 		gl_shared_set_text(gl_shared->recovery, "new log", sizeof(gl_shared->recovery));
+		ereport(LOG, (errmsg("grouplog begins a new log in directory \"%s\"", gl_directory)));
 		return;
 	}
 	used = snprintf(text, sizeof(text), "%s at %X/%X, %llu records checked",
@@ -103,11 +104,15 @@ describe(const GlRecoveryResult *result, bool restored)
 	if (result->bytes_behind > 0)
 		used += snprintf(text + used, sizeof(text) - used, ", %llu bytes left behind",
 						 (unsigned long long) result->bytes_behind);
-	if (restored)
+	if (result->records_behind > 0 && result->verdict == GL_RECOVERY_TORN)
+		used += snprintf(text + used, sizeof(text) - used,
+						 " with %llu whole records, none of which shows that what is missing was durable",
+						 (unsigned long long) result->records_behind);
+	if (restored && result->holes > 0)
 		snprintf(text + used, sizeof(text) - used, ", restored from a backup with %llu holes below %X/%X",
 				 (unsigned long long) result->holes, LSN_FORMAT_ARGS(result->holes_end));
 	gl_shared_set_text(gl_shared->recovery, text, sizeof(gl_shared->recovery));
-	ereport(LOG, (errmsg("grouplog recovery: %s", text)));
+	ereport(result->records_behind > 0 ? WARNING : LOG, (errmsg("grouplog recovery: %s", text)));
 }
 
 static void
@@ -124,7 +129,8 @@ set_corrupt(const GlCatalog *catalog, GlError *error)
 				 "the log is corrupt at LSN %X/%X in file \"%s\"",
 				 LSN_FORMAT_ARGS(found.bad_lsn), path);
 	if (found.bad_map != GL_MAP_OK)
-		gl_error_detail(error, "The chain of files is broken: %s.", gl_map_problem_name(found.bad_map));
+		gl_error_detail(error, "The chain of files is broken: %s. Valid records go on to %X/%X.",
+						gl_map_problem_name(found.bad_map), LSN_FORMAT_ARGS(found.valid_end));
 	else
 		gl_error_detail(error, "The record check says: %s. Later records show that it was durable; valid records go on to %X/%X.",
 						gl_record_check_name(found.bad_check), LSN_FORMAT_ARGS(found.valid_end));
@@ -280,8 +286,9 @@ open_log(GlState *state, GlError *error)
 		gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
 					 "Read what is there, restore the file from a backup, or end the log with grouplog.accept_end.",
 					 "the log is corrupt: file \"%s\" has no valid header", path);
-		gl_error_detail(error, "The header check says: %s. The log before it ends at %X/%X.",
-						gl_header_check_name(catalog->bad_check), LSN_FORMAT_ARGS(found.end_lsn));
+		gl_error_detail(error, "The header check says: %s. The file's records begin at %X/%X; the log can be ended at %X/%X, valid records go on to %X/%X.",
+						gl_header_check_name(catalog->bad_check), LSN_FORMAT_ARGS(catalog->bad_lsn),
+						LSN_FORMAT_ARGS(found.end_lsn), LSN_FORMAT_ARGS(found.valid_end));
 	}
 	describe(&found, restored);
 

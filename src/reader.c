@@ -364,7 +364,7 @@ gl_reader_begin(MemoryContext context, uint64 stream, uint64 after, bool after_i
 	uint64		durable;
 	uint64		oldest;
 
-	gl_gate_check_readable();
+	gl_gate_check_readable("read");
 	durable = gl_ring_durable_lsn(gl_ring());
 	if (!after_is_null && after > gl_ring_insert_lsn(gl_ring()))
 		ereport(ERROR,
@@ -376,7 +376,7 @@ gl_reader_begin(MemoryContext context, uint64 stream, uint64 after, bool after_i
 
 	/* After the map: a file that goes meanwhile is noticed when it is read. */
 	oldest = atomic_load(&gl_shared->oldest_lsn);
-	if (!after_is_null && after < oldest && catalog->map.count > 0 &&
+	if (!after_is_null && after + 1 < oldest && catalog->map.count > 0 &&
 		catalog->map.entries[0].number != 1)
 		raise_removed(after);
 
@@ -591,7 +591,7 @@ gl_segment_reports(bool check, int *count)
 	uint64		current;
 	int			n = 0;
 
-	gl_gate_check_readable();
+	gl_gate_check_readable("read");
 	durable = gl_ring_durable_lsn(gl_ring());
 	catalog = current_catalog();
 	current = atomic_load(&gl_shared->segment_number);
@@ -604,7 +604,8 @@ gl_segment_reports(bool check, int *count)
 
 		report->number = entry->number;
 		report->first_lsn = entry->first_lsn;
-		report->end_lsn = entry->number == current ? Min(entry->end, durable) : entry->end;
+		report->end_lsn = Max(entry->first_lsn,
+							  entry->number == current ? Min(entry->end, durable) : entry->end);
 		report->file_bytes = entry->file_size;
 		report->created = catalog->created[i];
 		report->current = entry->number == current;
@@ -614,12 +615,19 @@ gl_segment_reports(bool check, int *count)
 		check_files(reports, catalog, durable);
 	if (catalog->bad_headers > 0)
 	{
-		GlSegmentReport *report = &reports[n++];
+		int			at = n++;
 
-		report->number = catalog->bad_number;
-		report->first_lsn = report->end_lsn = catalog->bad_lsn;
-		report->ok = true;
-		mark_bad(report, catalog->bad_lsn, gl_header_check_name(catalog->bad_check));
+		/* in its place by number */
+		while (at > 0 && reports[at - 1].number > catalog->bad_number)
+		{
+			reports[at] = reports[at - 1];
+			at--;
+		}
+		memset(&reports[at], 0, sizeof(GlSegmentReport));
+		reports[at].number = catalog->bad_number;
+		reports[at].first_lsn = reports[at].end_lsn = catalog->bad_lsn;
+		reports[at].ok = true;
+		mark_bad(&reports[at], catalog->bad_lsn, gl_header_check_name(catalog->bad_check));
 	}
 	*count = n;
 	return reports;

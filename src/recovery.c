@@ -353,6 +353,8 @@ run_strict(Scan *scan, uint32_t newest_index, const GlMapFault *fault, uint64_t 
 			do
 			{
 				note_record(scan, &record, false);
+				result->records_behind++;
+				walk->nonzero_end = max_u64(walk->nonzero_end, record.next_lsn);
 				is_corrupt = is_corrupt || proves_durable(&record, x, newest->ring_size);
 			} while ((status = gl_walk_next(walk, &record)) == GL_WALK_RECORD);
 			if (status != GL_WALK_INVALID)

@@ -49,6 +49,8 @@ typedef struct GlRecoveryResult
 	uint64_t	last_lsn;		/* of the last record before end_lsn in the walked files, 0 if none */
 	int64_t		last_time;		/* largest record time seen, 0 if none */
 	uint64_t	records;		/* valid ones before end_lsn in the walked files */
+	uint64_t	records_behind; /* TORN: whole records among them; nothing shows that
+								 * they, or what is missing before them, were durable */
 	uint64_t	bytes_behind;	/* TORN: bytes from X to the last nonzero byte */
 	uint64_t	holes;			/* restored: invalid stretches passed over */
 	uint64_t	holes_end;		/* restored: end of the last of them, 0 if none */

@@ -136,10 +136,10 @@ spare_allowed(uint64 beyond, bool use_reserve, int *refusal, GlError *error)
 		gl_error_set(error, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, 0,
 					 "Remove old records with grouplog.truncate, raise \"grouplog.max_size\", or set \"grouplog.on_full\" to \"recycle\".",
 					 "the log has reached \"grouplog.max_size\"");
-		gl_error_detail(error, "The log's files take %llu MB of %llu MB, and the next one needs %llu MB.",
-						(unsigned long long) (gl_files_bytes() >> 20),
-						(unsigned long long) (gl_config_max_bytes() >> 20),
-						(unsigned long long) (need >> 20));
+		gl_error_detail(error, "The log's files take %llu kB of %llu kB, and the next one needs %llu kB.",
+						(unsigned long long) (gl_files_bytes() >> 10),
+						(unsigned long long) (gl_config_max_bytes() >> 10),
+						(unsigned long long) (need >> 10));
 		return false;
 	}
 	if (!gl_directory_free_bytes(&free_bytes, error))
@@ -285,7 +285,12 @@ fill_advance(bool *finished, GlError *error)
 void
 gl_spares_retry(void)
 {
+	uint32		refusal = atomic_load(&gl_shared->refusal);
+
+	/* Appends wait for the outcome then, rather than hear of the last one. */
 	retry_us = second_retry_us = 0;
+	if (refusal == GL_REFUSE_NO_SPACE || refusal == GL_REFUSE_MAX_SIZE)
+		atomic_store(&gl_shared->refusal, GL_REFUSE_NOTHING);
 }
 
 /* How far the second spare may be filled: twice as far as the log has come. */
@@ -338,11 +343,10 @@ gl_spares_step(int64 now_us, int64 *pause_us)
 		return false;
 	}
 
-	if (ready_count >= GL_SPARES_WANTED)
-	{
+	if (ready_count > 0)
 		set_refusal(GL_REFUSE_NOTHING, NULL);
+	if (ready_count >= GL_SPARES_WANTED)
 		return false;
-	}
 	if (now_us < retry_us)
 	{
 		*pause_us = retry_us;

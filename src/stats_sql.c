@@ -16,6 +16,7 @@
 
 #include <math.h>
 
+#include "access/xlog.h"
 #include "compat.h"
 #include "config.h"
 #include "fmgr.h"
@@ -397,11 +398,14 @@ grouplog_get_status(PG_FUNCTION_ARGS)
 	/* what the writer finds out when it opens the log is not known before */
 	opened = state != GL_STATE_STARTING;
 
-	put_text(&row, gl_state_name(state));
+	put_text(&row, RecoveryInProgress() ? "standby" : gl_state_name(state));
 	refusal = (GlRefusal) atomic_load(&gl_shared->refusal);
 	put_text(&row, refusal_name(refusal));
 	if (state == GL_STATE_OPEN && refusal == GL_REFUSE_NOTHING)
 		put_text(&row, "");		/* it is over */
+	else if (state == GL_STATE_STARTING && writer_pid == 0)
+		put_text(&row, RecoveryInProgress() ? "no writer runs during recovery" :
+				 "the grouplog writer is not running");
 	else
 		put_error(&row, &gl_shared->problem);
 

@@ -551,7 +551,7 @@ open_io(void)
 	if ((int) got != gl_io_method)
 		ereport(LOG,
 				(errmsg("grouplog uses I/O method \"sync\" in place of \"io_uring\": %s", reason),
-				 errhint("Allow io_uring to the server's processes, or set \"grouplog.io_method\" to \"sync\".")));
+				 errhint("Build grouplog with liburing and allow io_uring to the server's processes, or set \"grouplog.io_method\" to \"sync\".")));
 }
 
 void

@@ -421,6 +421,27 @@ sub keys_between
 	}
 }
 
+# ---- H10: a segment's name on something that is no file ----
+foreach my $kind ('symbolic link', 'directory')
+{
+	my $path = "$directory/0000FFFF-0000000000100000.seg";
+
+	restore_log($node, 'many');
+	if ($kind eq 'directory') { mkdir $path or die; }
+	else                      { symlink $files[0]{path}, $path or die; }
+	$node->start;
+	ok($node->poll_query_until('postgres', q(SELECT state = 'unavailable' FROM grouplog.status)),
+		"H10 $kind with the name of a segment: the log does not open");
+	my ($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
+	is($state, '42809', '... appends fail');
+	like($message, qr/0000FFFF-0000000000100000\.seg" is not a regular file/, '... it is named');
+	if ($kind eq 'directory') { rmdir $path or die; }
+	else                      { unlink $path or die; }
+	ok($node->poll_query_until('postgres', q(SELECT state = 'open' FROM grouplog.status)),
+		'... once it is gone the log opens');
+	kill_server($node);
+}
+
 # ---- H10: what is not ours ----
 {
 	restore_log($node, 'many');
@@ -442,7 +463,6 @@ sub keys_between
 	append_to_file("$directory/folder/file", 'x');
 	mkdir "$directory/spare-00000FFF" or die;
 	symlink '/nowhere', "$directory/dangling" or die;
-	symlink $files[0]{path}, "$directory/0000FFFF-0000000000100000.seg" or die;
 	append_to_file("$directory/spare-00000FF0", 'too short');
 	append_to_file("$directory/spare-00000FF1.tmp", 'left over');
 	append_to_file("$directory/control.tmp", 'left over');
@@ -458,7 +478,7 @@ sub keys_between
 	$node->restart;
 	wait_open();
 	my @gone = grep { !-e "$directory/$_" && !-l "$directory/$_" } keys %strangers,
-	  'folder/file', 'spare-00000FFF', 'dangling', '0000FFFF-0000000000100000.seg';
+	  'folder/file', 'spare-00000FFF', 'dangling';
 	is("@gone", '', 'H10 ... none is removed');
 	ok(!-e "$directory/spare-00000FF0" && !-e "$directory/spare-00000FF1.tmp", 'H10 our own leftovers are');
 	is($node->safe_psql('postgres', 'SELECT bool_and(ok) FROM grouplog.verify()'), 't', 'H10 verify agrees');

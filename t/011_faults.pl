@@ -103,10 +103,10 @@ sub under_load
 	is(scalar(() = $load->{errors} =~ /ERROR: /g), 4, 'H12 every waiter was answered');
 
 	my ($state, $message) = sql_error($node, q(SELECT grouplog.append('9100-1:')));
-	is($state, '58030', 'H12 further appends fail at once');
+	is($state, '58000', 'H12 further appends fail at once');
 	like($message, qr/HINT/, '... with a hint');
 	($state) = sql_error($node, q(SELECT grouplog.append('9100-1:', 'periodic')));
-	is($state, '58030', '... in periodic mode, too');
+	is($state, '58000', '... in periodic mode, too');
 	check_ledger($node, $ledger, 'H12 reads go on');
 	is($node->safe_psql('postgres', 'SELECT 1'), 1, 'H12 the server lives');
 	my ($took, $start) = (0, time);
@@ -118,7 +118,7 @@ sub under_load
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 	ok(wait_for_writer($node, $pid), 'H12 the writer can be terminated meanwhile');
 	($state) = sql_error($node, q(SET statement_timeout = '20s'; SELECT grouplog.append('9100-1:', 'batch')));
-	is($state, '58030', 'H12 ... and then they still fail');
+	is($state, '58000', 'H12 ... and then they still fail');
 
 	clear_faults();
 	ok(wait_until(sub { status($node, 'refusal') eq '' }), 'H12 the device is back: appends are taken again');

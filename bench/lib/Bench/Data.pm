@@ -123,7 +123,7 @@ sub shown
 	my $text;
 
 	return '–' if !defined $value;
-	$text = $value >= 100 ? sprintf('%.0f', $value) : $value >= 10 ? sprintf('%.1f', $value) : sprintf('%.2f', $value);
+	$text = $value >= 100 ? sprintf('%.0f', $value) : $value >= 10 ? sprintf('%.1f', $value) : sprintf($value >= 1 || $value == 0 ? '%.2f' : '%.3f', $value);
 	1 while $text =~ s/^(\d+)(\d{3})/$1,$2/;
 	return $text;
 }
