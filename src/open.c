@@ -108,8 +108,10 @@ describe(const GlRecoveryResult *result, bool restored)
 		used += snprintf(text + used, sizeof(text) - used,
 						 " with %llu whole records, none of which shows that what is missing was durable",
 						 (unsigned long long) result->records_behind);
+	if (restored)
+		used += snprintf(text + used, sizeof(text) - used, ", restored from a backup");
 	if (restored && result->holes > 0)
-		snprintf(text + used, sizeof(text) - used, ", restored from a backup with %llu holes below %X/%X",
+		snprintf(text + used, sizeof(text) - used, " with %llu holes below %X/%X",
 				 (unsigned long long) result->holes, LSN_FORMAT_ARGS(result->holes_end));
 	gl_shared_set_text(gl_shared->recovery, text, sizeof(gl_shared->recovery));
 	ereport(result->records_behind > 0 ? WARNING : LOG, (errmsg("grouplog recovery: %s", text)));

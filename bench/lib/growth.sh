@@ -26,7 +26,7 @@ fill() {
 }
 
 theme_growth() {
-  local free idle
+  local free idle pid
 
   free=$(df -B 1000000 --output=avail "$work" | tail -n 1)
   if [ "$free" -lt 35000 ]; then
@@ -56,11 +56,12 @@ theme_growth() {
   for idle in 1 250 1 250; do
     printf '%s\n' "SELECT grouplog.append('idle');" "\\sleep 1000 s" >"$work/tmp/idle.sql"
     "$bin/pgbench" -n -h "$work/run" -U "$server_user" -c "$idle" -j 1 -t 1 -f "$work/tmp/idle.sql" bench >/dev/null 2>&1 &
+    pid=$!
     while [ "$(query "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench' AND state = 'idle'")" -lt "$idle" ]; do
       sleep 0.2
     done
     growth_cells "$idle idle sessions"
-    kill $! && wait $! 2>/dev/null
+    kill "$pid" && wait "$pid" 2>/dev/null
   done
   remove_server
 }
