@@ -88,7 +88,7 @@ check_cluster(GlError *error)
 static void
 describe(const GlRecoveryResult *result, bool restored)
 {
-	char		text[256];
+	char		text[512];
 	int			used;
 
 	if (result->verdict == GL_RECOVERY_NEW)
