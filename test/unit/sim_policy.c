@@ -8,6 +8,8 @@
  *
  *-------------------------------------------------------------------------
  */
+extern int	policy_sim_main(int argc, char **argv);
+
 #define main policy_sim_main
 #include "../../bench/policy/simulate.c"
 #include "../../bench/policy/policy_sim.c"
