@@ -591,7 +591,7 @@ COMMENT ON COLUMN grouplog.status.state IS
 COMMENT ON COLUMN grouplog.status.refusal IS
 'why appends are refused although the log is open: min_free_space, device, no_space or max_size; null if they are not';
 COMMENT ON COLUMN grouplog.status.problem IS
-'what is behind state or refusal, in words';
+'what is behind state or refusal, in words; null when nothing is wrong';
 COMMENT ON COLUMN grouplog.status.insert_lsn IS
 'where the next record will begin';
 COMMENT ON COLUMN grouplog.status.written_lsn IS

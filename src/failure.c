@@ -36,9 +36,6 @@ gl_failure_give_up(const GlError *error)
 	{
 		strlcpy(told.hint, "Appends are refused until a write succeeds; grouplog tries again by itself.",
 				sizeof(told.hint));
-		/* 58030 is for records whose outcome is unknown; these are refused. */
-		if (told.sqlstate != ERRCODE_DISK_FULL)
-			told.sqlstate = ERRCODE_SYSTEM_ERROR;
 		gl_error_report(LOG, &told);
 		gl_shared_set_error(&gl_shared->problem, &told);
 		atomic_store(&gl_shared->refusal, GL_REFUSE_DEVICE);

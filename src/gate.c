@@ -75,6 +75,10 @@ raise_problem(int fallback_sqlstate, const char *fallback)
 	gl_stat_add(&gl_shared->stats.refused, 1);
 	if (problem.sqlstate == 0)
 		ereport(ERROR, (errcode(fallback_sqlstate), errmsg("%s", fallback)));
+
+	/* 58030 is for records whose outcome is unknown; this is a refusal. */
+	if (problem.sqlstate == ERRCODE_IO_ERROR)
+		problem.sqlstate = ERRCODE_SYSTEM_ERROR;
 	gl_error_report(ERROR, &problem);
 }
 

@@ -1,4 +1,5 @@
-# The whole server is killed with -9 under load, in each mode, again and again.
+# The whole server is killed with -9 under load, in each mode, again and again:
+# GROUPLOG_KILL_ROUNDS times, or 3.
 
 use strict;
 use warnings FATAL => 'all';
@@ -10,6 +11,7 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 my $lag_limit = 0.6;
+my $rounds = $ENV{GROUPLOG_KILL_ROUNDS} // 3;
 my $node = new_node('crash',
 	conf => {
 		'grouplog.sync_period'    => '300ms',
@@ -40,12 +42,12 @@ foreach my $mode (qw(batch group adaptive periodic))
 {
 	my %lossy = $mode eq 'periodic' ? (lossy => \&suffix_only) : ();
 
-	foreach my $round (1 .. 3)
+	foreach my $round (1 .. $rounds)
 	{
 		my $load = start_load($node, $ledger, clients => 6, mode => $mode,
 			options => '-c grouplog.group_window=3ms');
 
-		wait_for_acks($load, 200 + 300 * $round);
+		wait_for_acks($load, 200 + 300 * (1 + $round % 3));
 		sleep rand 0.2;
 		kill_server($node);
 		my $acked = finish_load($load);

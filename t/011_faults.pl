@@ -231,7 +231,7 @@ foreach my $case (
 	ok(wait_until(sub { status($node, 'state') ne 'starting' }), 'read error at the start: an answer');
 	is(status($node, 'state'), 'unavailable', '... the log does not open');
 	my ($state, $message) = sql_error($node, q(SELECT grouplog.append('9101-1:')));
-	is($state, '58030', '... appends say why');
+	is($state, '58000', '... appends say why');
 	($state, $message) = sql_error($node, q(SELECT * FROM grouplog.read()));
 	is($state, '58030', '... so do reads');
 	clear_faults();
