@@ -527,27 +527,9 @@ gl_files_sync_all(GlError *error)
 {
 	for (uint32 i = 0; i < file_count && unsynced_from != 0; i++)
 	{
-		char		path[MAXPGPATH];
-		int			fd;
-		int			failed;
-
-		if (files[i].number < unsynced_from)
-			continue;
-		gl_segment_path(path, files[i].number, files[i].first_lsn);
-		fd = gl_open_file(path, O_RDWR);
-		if (fd < 0)
-			failed = errno;
-		else
-		{
-			failed = gl_io_fsync(fd);
-			close(fd);
-		}
-		if (failed != 0)
-		{
-			gl_error_set(error, gl_error_sqlstate(failed), failed, NULL,
-						 "could not fsync file \"%s\": %s", path, strerror(failed));
+		if (files[i].number >= unsynced_from &&
+			!gl_segment_sync(files[i].number, files[i].first_lsn, error))
 			return false;
-		}
 	}
 	unsynced_from = 0;
 	return gl_directory_sync(error);

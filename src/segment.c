@@ -524,6 +524,28 @@ gl_segment_remove(uint32 number, uint64 first_lsn, uint64 *freed, GlError *error
 }
 
 bool
+gl_segment_sync(uint32 number, uint64 first_lsn, GlError *error)
+{
+	char		path[MAXPGPATH];
+	int			fd;
+	int			failed;
+
+	gl_segment_path(path, number, first_lsn);
+	fd = gl_open_file(path, O_RDWR);
+	if (fd < 0)
+		failed = errno;
+	else
+	{
+		failed = gl_sync_fd(fd);
+		close(fd);
+	}
+	/* A read-only file system holds nothing that could be lost. */
+	if (failed != 0 && failed != EROFS)
+		return gl_file_error(error, failed, "fsync file", path);
+	return true;
+}
+
+bool
 gl_segment_recycle(uint32 number, uint64 first_lsn, uint32 spare, bool *renamed, GlError *error)
 {
 	static const char zeros[GL_BLOCK];

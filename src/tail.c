@@ -97,28 +97,9 @@ gl_tail_sync(const GlLogMap *map, GlError *error)
 	 */
 	for (uint32 i = 0; i < map->count; i++)
 	{
-		char		path[MAXPGPATH];
-		int			fd;
-		int			failed;
-
 		gl_io_check_interrupts();
-
-		gl_segment_path(path, map->entries[i].number, map->entries[i].first_lsn);
-		fd = gl_open_file(path, O_RDWR);
-		if (fd < 0)
-			failed = errno;
-		else
-		{
-			failed = gl_io_fsync(fd);
-			close(fd);
-		}
-		/* A read-only file system holds nothing that could be lost. */
-		if (failed != 0 && failed != EROFS)
-		{
-			gl_error_set(error, gl_error_sqlstate(failed), failed, NULL,
-						 "could not fsync file \"%s\": %s", path, strerror(failed));
+		if (!gl_segment_sync(map->entries[i].number, map->entries[i].first_lsn, error))
 			return false;
-		}
 	}
 	return gl_directory_sync(error);
 }
