@@ -12,6 +12,9 @@
  *	  16     8   system identifier
  *	  24     8   log id
  *	  32     8   holes_end
+ *	  40     8   last_lsn
+ *	  48     4   last_number
+ *	  52  4040   zero
  *	4092     4   CRC-32C over bytes 0..4091
  *
  *-------------------------------------------------------------------------
@@ -36,12 +39,16 @@ typedef struct ControlBlock
 	uint64		system_identifier;
 	uint64		log_id;
 	uint64		holes_end;
-	char		rest[GL_BLOCK - 44];
+	uint64		last_lsn;
+	uint32		last_number;
+	char		rest[GL_BLOCK - 56];
 	uint32		crc;
 } ControlBlock;
 
 StaticAssertDecl(sizeof(ControlBlock) == GL_BLOCK, "the control file is one block");
 StaticAssertDecl(offsetof(ControlBlock, crc) == 4092, "crc at 4092");
+
+GlControl	gl_control;
 
 bool
 gl_control_read(GlControl *control, bool *exists, GlError *error)
@@ -87,6 +94,8 @@ gl_control_read(GlControl *control, bool *exists, GlError *error)
 	control->system_identifier = block.system_identifier;
 	control->log_id = block.log_id;
 	control->holes_end = block.holes_end;
+	control->last_lsn = block.last_lsn;
+	control->last_number = block.last_number;
 	*exists = true;
 	return true;
 }
@@ -106,6 +115,8 @@ gl_control_write(const GlControl *control, GlError *error)
 	block.system_identifier = control->system_identifier;
 	block.log_id = control->log_id;
 	block.holes_end = control->holes_end;
+	block.last_lsn = control->last_lsn;
+	block.last_number = control->last_number;
 	block.crc = GL_CRC32C_FINAL(gl_crc32c(GL_CRC32C_INIT, &block, offsetof(ControlBlock, crc)));
 
 	gl_directory_path(path, GL_CONTROL_NAME);

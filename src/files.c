@@ -40,7 +40,6 @@ static uint32 file_count = 0;
 static uint32 file_capacity = 0;
 static uint32 last_file_number = 0; /* valid or not */
 static uint64 other_bytes = 0;	/* control file and the like */
-static GlControl control;
 
 /* The lowest-numbered file that was written while fsync was off; 0: none. */
 static uint32 unsynced_from = 0;
@@ -83,9 +82,8 @@ publish_oldest(void)
 }
 
 void
-gl_files_start(const GlCatalog *catalog, const GlControl *the_control)
+gl_files_start(const GlCatalog *catalog)
 {
-	control = *the_control;
 	file_count = 0;
 	for (uint32 i = 0; i < catalog->map.count; i++)
 	{
@@ -101,7 +99,7 @@ gl_files_start(const GlCatalog *catalog, const GlControl *the_control)
 
 		list_add(&file);
 	}
-	last_file_number = catalog->last_number;
+	last_file_number = Max(catalog->last_number, gl_control.last_number);
 	other_bytes = GL_BLOCK;
 	publish_oldest();
 	publish_bytes();
@@ -235,8 +233,8 @@ fill_header(GlSegmentHeader *header, uint64 first_lsn, uint64 end_before)
 	memset(header, 0, sizeof(*header));
 	header->segment_size = gl_shared->segment_size;
 	header->ring_size = gl_shared->ring_size;
-	header->system_identifier = control.system_identifier;
-	header->log_id = control.log_id;
+	header->system_identifier = gl_control.system_identifier;
+	header->log_id = gl_control.log_id;
 	header->number = last_file_number + 1;
 	header->timeline = GetWALInsertionTimeLine();
 	header->first_lsn = first_lsn;
@@ -298,6 +296,7 @@ gl_files_activate(uint64 first_lsn, uint64 end_before, GlError *error)
 	uint64		cut;
 	GlIoOp		op = {.kind = GL_IO_WRITE};
 	ListedFile	file;
+	GlError		hint_error;
 	int			failed;
 
 	gl_files_close();
@@ -373,6 +372,12 @@ gl_files_activate(uint64 first_lsn, uint64 end_before, GlError *error)
 		gl_files_close();
 		return false;
 	}
+
+	/* So that it is missed if it goes.  A hint: it may be one behind. */
+	gl_control.last_number = file.number;
+	gl_control.last_lsn = first_lsn;
+	if (!gl_control_write(&gl_control, &hint_error))
+		gl_error_report(LOG, &hint_error);
 
 	/*
 	 * A file that is left behind in its middle gives back what it does not

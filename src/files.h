@@ -32,8 +32,8 @@ extern GlCurrentFile gl_current;
 
 #define GL_SPARES_WANTED	2
 
-/* Learn what lies in the directory.  control is kept. */
-extern void gl_files_start(const GlCatalog *catalog, const GlControl *control);
+/* Learn what lies in the directory; gl_control has been read. */
+extern void gl_files_start(const GlCatalog *catalog);
 
 /* Find out whether the file system has direct I/O, and which sync method to use. */
 extern void gl_files_probe(void);

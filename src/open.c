@@ -26,7 +26,6 @@
 #define READ_BUFFER		(1024 * 1024)
 
 /* What gl_log_accept_end needs of the last recovery. */
-static GlControl control;
 static GlRecoveryResult found;
 
 static void
@@ -66,21 +65,21 @@ random64(uint64 *number, GlError *error)
 static bool
 check_cluster(GlError *error)
 {
-	if (control.system_identifier == GetSystemIdentifier())
+	if (gl_control.system_identifier == GetSystemIdentifier())
 		return true;
 	if (gl_adopt)
 	{
 		ereport(LOG,
 				(errmsg("grouplog takes over the log of the cluster with system identifier %llu",
-						(unsigned long long) control.system_identifier)));
-		control.system_identifier = GetSystemIdentifier();
-		return gl_control_write(&control, error);
+						(unsigned long long) gl_control.system_identifier)));
+		gl_control.system_identifier = GetSystemIdentifier();
+		return gl_control_write(&gl_control, error);
 	}
 	gl_error_set(error, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, 0,
 				 "If this is the log of this cluster before pg_upgrade, start the server once with \"grouplog.adopt = on\".",
 				 "log directory \"%s\" belongs to another cluster", gl_directory);
 	gl_error_detail(error, "Its system identifier is %llu, that of this cluster is %llu.",
-					(unsigned long long) control.system_identifier,
+					(unsigned long long) gl_control.system_identifier,
 					(unsigned long long) GetSystemIdentifier());
 	return false;
 }
@@ -196,7 +195,7 @@ run_recovery(const GlCatalog *catalog, bool restored)
 static bool
 open_files(const GlCatalog *catalog, GlError *error)
 {
-	gl_files_start(catalog, &control);
+	gl_files_start(catalog);
 	gl_files_probe();
 	return gl_spares_start(error);
 }
@@ -210,12 +209,12 @@ open_log(GlState *state, GlError *error)
 	bool		restored;
 	uint64		epoch = 0;
 
-	if (!gl_directory_open(&control, &exists, error))
+	if (!gl_directory_open(&gl_control, &exists, error))
 		return false;
 	if (exists && !check_cluster(error))
 		return false;
 
-	catalog = gl_catalog_read(exists ? control.holes_end : 0, error);
+	catalog = gl_catalog_read(exists ? gl_control.holes_end : 0, error);
 	if (catalog == NULL)
 		return false;
 	if (catalog->strangers > 0)
@@ -233,17 +232,17 @@ open_log(GlState *state, GlError *error)
 						 "log directory \"%s\" has segments but no control file", gl_directory);
 			return false;
 		}
-		memset(&control, 0, sizeof(control));
-		control.system_identifier = GetSystemIdentifier();
-		if (!random64(&control.log_id, error) || !gl_control_write(&control, error))
+		memset(&gl_control, 0, sizeof(gl_control));
+		gl_control.system_identifier = GetSystemIdentifier();
+		if (!random64(&gl_control.log_id, error) || !gl_control_write(&gl_control, error))
 			return false;
 	}
-	atomic_store(&gl_shared->log_id, control.log_id);
+	atomic_store(&gl_shared->log_id, gl_control.log_id);
 
 	for (uint32 i = 0; i < catalog->map.count; i++)
 	{
 		epoch = Max(epoch, catalog->map.entries[i].seed.epoch);
-		if (catalog->map.entries[i].seed.log_id != control.log_id)
+		if (catalog->map.entries[i].seed.log_id != gl_control.log_id)
 		{
 			gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
 						 "Move the files that are not of this log away.",
@@ -280,10 +279,6 @@ open_log(GlState *state, GlError *error)
 		if (found.end_lsn == 0)
 			found.end_lsn = found.valid_end = catalog->bad_lsn;
 		found.bad_lsn = found.end_lsn;
-		/* How far the log went in such files is not known: further than that not. */
-		found.next_lsn = Max(found.next_lsn,
-							 TYPEALIGN64(gl_shared->segment_size,
-										 catalog->highest_lsn + GL_SEGMENT_SIZE_MAX + GL_RING_SIZE_MAX));
 		gl_segment_path(path, catalog->bad_number, catalog->bad_lsn);
 		gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
 					 "Read what is there, restore the file from a backup, or end the log with grouplog.accept_end.",
@@ -292,6 +287,31 @@ open_log(GlState *state, GlError *error)
 						gl_header_check_name(catalog->bad_check), LSN_FORMAT_ARGS(catalog->bad_lsn),
 						LSN_FORMAT_ARGS(found.end_lsn), LSN_FORMAT_ARGS(found.valid_end));
 	}
+	if (!restored && catalog->last_number < gl_control.last_number)
+	{
+		if (found.end_lsn == 0)
+			found.end_lsn = found.valid_end = gl_control.last_lsn;
+		if (found.verdict != GL_RECOVERY_CORRUPT)
+		{
+			found.verdict = GL_RECOVERY_CORRUPT;
+			found.bad_lsn = found.end_lsn;
+			gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
+						 "Read what is there, restore the file from a backup, or end the log with grouplog.accept_end.",
+						 "the log is corrupt: its newest file, number %u, is missing in directory \"%s\"",
+						 gl_control.last_number, gl_directory);
+			gl_error_detail(error, "Its records begin at %X/%X; the log can be ended at %X/%X.",
+							LSN_FORMAT_ARGS(gl_control.last_lsn), LSN_FORMAT_ARGS(found.end_lsn));
+		}
+	}
+
+	/* How far the log went in files that cannot be read: further than that not. */
+	if (catalog->bad_headers > 0 || catalog->last_number < gl_control.last_number)
+		found.next_lsn = Max(found.next_lsn,
+							 TYPEALIGN64(gl_shared->segment_size,
+										 Max(catalog->highest_lsn, gl_control.last_lsn) +
+										 GL_SEGMENT_SIZE_MAX + GL_RING_SIZE_MAX));
+	if (restored)
+		gl_control.last_number = catalog->last_number;
 	describe(&found, restored);
 
 	if (!open_files(catalog, error))
@@ -315,7 +335,8 @@ open_log(GlState *state, GlError *error)
 		*state = GL_STATE_OPEN;
 	}
 	if (catalog->map.count == 0)
-		atomic_store(&gl_shared->oldest_lsn, found.next_lsn);
+		atomic_store(&gl_shared->oldest_lsn,
+					 *state == GL_STATE_CORRUPT ? found.end_lsn : found.next_lsn);
 
 	/*
 	 * The mark of a base backup goes when this run has a file, and the control
@@ -328,14 +349,14 @@ open_log(GlState *state, GlError *error)
 					(errmsg("the log was restored from a base backup and has %llu holes below %X/%X",
 							(unsigned long long) found.holes, LSN_FORMAT_ARGS(found.holes_end)),
 					 errdetail("Every record that was durable when the backup began is there.")));
-		control.holes_end = Max(control.holes_end, found.holes_end);
+		gl_control.holes_end = Max(gl_control.holes_end, found.holes_end);
 		if (found.verdict != GL_RECOVERY_NEW &&
 			!gl_files_activate(found.next_lsn, found.end_lsn, error))
 			return false;
-		if (!gl_control_write(&control, error) || !gl_restored_mark_remove(error))
+		if (!gl_control_write(&gl_control, error) || !gl_restored_mark_remove(error))
 			return false;
 	}
-	atomic_store(&gl_shared->holes_end, control.holes_end);
+	atomic_store(&gl_shared->holes_end, gl_control.holes_end);
 	return true;
 }
 
@@ -371,6 +392,7 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 	char	   *memory;
 	uint64		oldest = atomic_load(&gl_shared->oldest_lsn);
 	uint64		at;
+	uint64		bad_lsn;
 	uint32		index;
 	bool		boundary;
 
@@ -384,7 +406,7 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 		return false;
 	}
 
-	catalog = gl_catalog_read(control.holes_end, error);
+	catalog = gl_catalog_read(gl_control.holes_end, error);
 	if (catalog == NULL)
 		return false;
 	boundary = lsn == found.bad_lsn || lsn == found.valid_end || lsn == found.end_lsn;
@@ -436,12 +458,15 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 		return false;
 	}
 
-	if (lsn > found.bad_lsn)
+	bad_lsn = found.bad_lsn;
+	if (catalog->bad_headers > 0)
+		bad_lsn = Min(bad_lsn, catalog->bad_lsn);
+	if (lsn > bad_lsn)
 	{
-		control.holes_end = Max(control.holes_end, lsn);
-		if (!gl_control_write(&control, error))
+		gl_control.holes_end = Max(gl_control.holes_end, lsn);
+		if (!gl_control_write(&gl_control, error))
 			return false;
-		atomic_store(&gl_shared->holes_end, control.holes_end);
+		atomic_store(&gl_shared->holes_end, gl_control.holes_end);
 	}
 	if (!begin_run(lsn, found.next_lsn, found.last_time, error))
 		return false;

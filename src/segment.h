@@ -41,7 +41,12 @@ typedef struct GlControl
 	uint64		log_id;
 	uint64		holes_end;		/* holes below it came with a base backup, or were
 								 * accepted by accept_end */
+	uint64		last_lsn;		/* first LSN of the newest file ... */
+	uint32		last_number;	/* ... and its number: no newer one may be missing */
 } GlControl;
+
+/* The writer's copy. */
+extern GlControl gl_control;
 
 /* What lies in the directory: every segment's header, and the rest counted. */
 typedef struct GlCatalog

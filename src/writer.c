@@ -498,11 +498,10 @@ idle(void)
 static bool
 resume(GlError *error)
 {
-	GlControl	control;
 	bool		exists;
 	GlCatalog  *catalog;
 
-	if (!gl_directory_open(&control, &exists, error))
+	if (!gl_directory_open(&gl_control, &exists, error))
 		return false;
 	if (!exists)
 	{
@@ -510,13 +509,13 @@ resume(GlError *error)
 					 "the control file of log directory \"%s\" is gone", gl_directory);
 		return false;
 	}
-	catalog = gl_catalog_read(control.holes_end, error);
+	catalog = gl_catalog_read(gl_control.holes_end, error);
 	if (catalog == NULL)
 		return false;
 	if (!gl_tail_sync(&catalog->map, error))
 		return false;
 	atomic_store(&gl_shared->fsync_on, enableFsync ? 1 : 0);
-	gl_files_start(catalog, &control);
+	gl_files_start(catalog);
 	gl_files_probe();
 	if (!gl_spares_start(error))
 		return false;
