@@ -1,0 +1,98 @@
+# Damage at the ends of the log, accept_end, and what a later start makes of it.
+
+use strict;
+use warnings FATAL => 'all';
+
+use GrouplogTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my %handed_out;
+
+sub files
+{
+	my ($node) = @_;
+
+	return sort glob $node->data_dir . '/grouplog/*.seg';
+}
+
+sub flip
+{
+	my ($path, $offset) = @_;
+
+	open my $file, '+<:raw', $path or die "$path: $!";
+	seek $file, $offset, 0;
+	read $file, my $byte, 1;
+	seek $file, $offset, 0;
+	print $file chr(ord($byte) ^ 0x40);
+	close $file;
+}
+
+sub opened
+{
+	my ($node) = @_;
+
+	$node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	return status($node, 'state');
+}
+
+# Append, and see that no LSN comes twice.
+sub append
+{
+	my ($node, $count) = @_;
+	my @lsns = map { $node->safe_psql('postgres', "SELECT grouplog.append('record $_')") } 1 .. $count;
+	my @twice = grep { $handed_out{$_}++ } @lsns;
+
+	is("@twice", '', "... $count appends, no LSN twice");
+	return @lsns;
+}
+
+sub accept_and_restart
+{
+	my ($node, $what) = @_;
+	my $problem = status($node, 'problem');
+	my ($lsn) = $problem =~ /can be ended at ([0-9A-F]+\/[0-9A-F]+)/;
+
+	($lsn) = $problem =~ /corrupt at LSN ([0-9A-F]+\/[0-9A-F]+)/ unless defined $lsn;
+	ok(defined $lsn, "$what: the message says where the log can be ended");
+	$node->safe_psql('postgres', "SELECT grouplog.accept_end('$lsn')");
+	is(status($node, 'state'), 'open', '... accept_end opens it');
+	append($node, 3);
+	$node->restart;
+	is(opened($node), 'open', '... for good');
+	append($node, 2);
+	is($node->safe_psql('postgres', q(SELECT count(*) FROM (SELECT * FROM grouplog.read_text(NULL, 1000)) AS r
+		WHERE payload LIKE 'record%') ) >= 5, 1, '... and what was appended since is there');
+}
+
+foreach my $case (
+	[ 'the only file has a bad header',   1, sub { flip($_[0], 100) } ],
+	[ 'the only file is gone',            1, sub { unlink $_[0] } ],
+	[ 'the oldest of two has a bad header', 2, sub { flip($_[0], 100) } ],
+	[ 'the newest of two has a bad header', 2, sub { flip($_[1], 100) } ],
+	[ 'the newest of two is gone',        2, sub { unlink $_[1] } ],
+	[ 'a bad record, then a bad header',  2, sub { flip($_[0], 4096 + 164); flip($_[1], 100) } ])
+{
+	my ($what, $runs, $damage) = @$case;
+	(my $name = $what) =~ s/\W+/_/g;
+	my $node = new_node($name);
+
+	%handed_out = ();
+	foreach my $run (1 .. $runs)
+	{
+		append($node, 10);
+		$node->restart if $run < $runs;
+		opened($node);
+	}
+	$node->stop;
+	$damage->(files($node));
+	$node->start;
+	is(opened($node), 'corrupt', "$what: it is noticed");
+	my ($state) = sql_error($node, q(SELECT grouplog.append('x')));
+	is($state, 'XX001', '... appends are refused');
+	accept_and_restart($node, $what);
+	$node->stop;
+}
+
+done_testing();
