@@ -16,6 +16,7 @@
 #include "io_wait.h"
 #include "miscadmin.h"
 #include "shared.h"
+#include "spares.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"

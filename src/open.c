@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 #include "recovery.h"
 #include "shared.h"
+#include "spares.h"
 #include "storage/ipc.h"
 #include "tail.h"
 #include "utils/memutils.h"

@@ -11,15 +11,16 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "files.h"
+#include "spares.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config.h"
 #include "compat.h"
+#include "config.h"
+#include "files.h"
 #include "io_wait.h"
 #include "miscadmin.h"
 #include "shared.h"

@@ -41,6 +41,7 @@
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "shared.h"
+#include "spares.h"
 #include "tail.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
