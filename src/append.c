@@ -29,7 +29,7 @@ leave_queue(int code, Datum ticket)
 {
 	gl_ring_queue_leave(gl_ring(), DatumGetUInt64(ticket));
 	/* Whoever is first now may not have been woken for the room there is. */
-	gl_wakeup_broadcast(&gl_shared->room);
+	gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
 }
 
 /* Tell the writer what we wait for, and sleep a slice. */
@@ -39,7 +39,7 @@ sleep_for_room(uint32 seen, GlClaimStatus why)
 	if (why == GL_CLAIM_NO_SEGMENT)
 		atomic_store(&gl_shared->need_segment, 1);
 	gl_shared_urge(gl_ring_insert_lsn(gl_ring()));
-	gl_wakeup_sleep(&gl_shared->room, seen, GL_SLEEP_SLICE_MS,
+	gl_wakeup_sleep(&gl_shared->room, GL_WAKE_ALL, seen, GL_SLEEP_SLICE_MS,
 					gl_wait_event(GL_WAIT_APPEND_ROOM));
 }
 
@@ -198,7 +198,7 @@ wait_for_lag(void)
 			return;
 		}
 		gl_shared_urge(gl_ring_insert_lsn(gl_ring()));
-		gl_wakeup_sleep(&gl_shared->durable, seen, GL_SLEEP_SLICE_MS,
+		gl_wakeup_sleep(&gl_shared->durable, GL_WAKE_ALL, seen, GL_SLEEP_SLICE_MS,
 						gl_wait_event(GL_WAIT_APPEND_DURABLE));
 		CHECK_FOR_INTERRUPTS();
 		gl_gate_check_writer();

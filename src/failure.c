@@ -78,7 +78,7 @@ gl_failure_over(void)
 		/* Whoever still waits has an outcome to wait for again. */
 		atomic_store(&gl_shared->failed_lsn, 0);
 		ereport(LOG, (errmsg("grouplog can write again")));
-		gl_wakeup_broadcast(&gl_shared->room);
+		gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
 	}
 }
 

@@ -224,7 +224,7 @@ gl_files_set_limit(void)
 		/* Never lower: a claim may have used it. */
 		if (limit > atomic_load(&ring->limit_lsn))
 			atomic_store(&ring->limit_lsn, limit);
-		gl_wakeup_broadcast(&gl_shared->room);
+		gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
 	}
 }
 

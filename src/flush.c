@@ -291,8 +291,8 @@ gl_flush_poll(int64 now_us, GlError *error)
 	atomic_store_explicit(&ring->durable_us, now_us, memory_order_relaxed);
 	atomic_store_explicit(&gl_shared->last_lsn, group_last_lsn, memory_order_relaxed);
 	atomic_store(&ring->durable_lsn, group_cut);
-	gl_wakeup_broadcast(&gl_shared->durable);
-	gl_wakeup_broadcast(&gl_shared->room);
+	gl_wakeup_broadcast(&gl_shared->durable, gl_durable_topics(durable, group_cut));
+	gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
 	gl_policy_done(&policy, now_us);
 	count_group(durable, gl_now_ns());
 	return GL_FLUSH_ACKNOWLEDGED;

@@ -104,7 +104,7 @@ gl_gate_wait_started(void)
 			gl_wakeup_cancel(&gl_shared->durable);
 			break;
 		}
-		gl_wakeup_sleep(&gl_shared->durable, seen, GL_SLEEP_SLICE_MS,
+		gl_wakeup_sleep(&gl_shared->durable, GL_WAKE_ALL, seen, GL_SLEEP_SLICE_MS,
 						gl_wait_event(GL_WAIT_REQUEST));
 		CHECK_FOR_INTERRUPTS();
 		gl_gate_check_writer();

@@ -377,8 +377,8 @@ gl_log_open(GlError *error)
 
 	gl_shared_set_error(&gl_shared->problem, error);
 	atomic_store(&gl_shared->state, (uint32) state);
-	gl_wakeup_broadcast(&gl_shared->durable);
-	gl_wakeup_broadcast(&gl_shared->room);
+	gl_wakeup_broadcast(&gl_shared->durable, GL_WAKE_ALL);
+	gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
 }
 
 bool
@@ -489,6 +489,6 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 			(errmsg("grouplog: the log was ended at %X/%X by request, and goes on at %X/%X",
 					LSN_FORMAT_ARGS(lsn), LSN_FORMAT_ARGS(found.next_lsn))));
 	atomic_store(&gl_shared->state, GL_STATE_OPEN);
-	gl_wakeup_broadcast(&gl_shared->room);
+	gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
 	return error->sqlstate == 0;
 }

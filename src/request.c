@@ -27,7 +27,7 @@ abandon_request(int code, Datum arg)
 	else
 		request->state = GL_REQUEST_FREE;
 	SpinLockRelease(&request->mutex);
-	gl_wakeup_broadcast(&gl_shared->answered);
+	gl_wakeup_broadcast(&gl_shared->answered, GL_WAKE_ALL);
 }
 
 /* Wait until the slot is in this state; take it over if it is free. */
@@ -56,7 +56,7 @@ wait_for_request(GlRequestState wanted, int kind, uint64 lsn)
 			gl_wakeup_cancel(&gl_shared->answered);
 			return;
 		}
-		gl_wakeup_sleep(&gl_shared->answered, seen, GL_SLEEP_SLICE_MS,
+		gl_wakeup_sleep(&gl_shared->answered, GL_WAKE_ALL, seen, GL_SLEEP_SLICE_MS,
 						gl_wait_event(GL_WAIT_REQUEST));
 		CHECK_FOR_INTERRUPTS();
 		gl_gate_check_writer();
@@ -85,7 +85,7 @@ gl_request(int kind, uint64 lsn)
 	error = request->error;
 	request->state = GL_REQUEST_FREE;
 	SpinLockRelease(&request->mutex);
-	gl_wakeup_broadcast(&gl_shared->answered);
+	gl_wakeup_broadcast(&gl_shared->answered, GL_WAKE_ALL);
 	if (error.sqlstate != 0)
 		gl_error_report(ERROR, &error);
 	return result;

@@ -70,6 +70,23 @@ gl_shared_startup(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
+/* Bytes of log that share a topic: a few small records. */
+#define TOPIC_BYTES	256
+
+uint32
+gl_durable_topics(uint64 start, uint64 end)
+{
+	uint64		first = start / TOPIC_BYTES;
+	uint64		count = (end - 1) / TOPIC_BYTES - first + 1;
+	uint32		topics;
+
+	if (count >= 32)
+		return GL_WAKE_ALL;
+	topics = (UINT32_C(1) << count) - 1;
+	first %= 32;
+	return first == 0 ? topics : topics << first | topics >> (32 - first);
+}
+
 GlSeed
 gl_shared_seed(void)
 {
@@ -141,9 +158,9 @@ gl_shared_urge(uint64 lsn)
 void
 gl_shared_wake_everybody(void)
 {
-	gl_wakeup_broadcast(&gl_shared->durable);
-	gl_wakeup_broadcast(&gl_shared->room);
-	gl_wakeup_broadcast(&gl_shared->answered);
+	gl_wakeup_broadcast(&gl_shared->durable, GL_WAKE_ALL);
+	gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
+	gl_wakeup_broadcast(&gl_shared->answered, GL_WAKE_ALL);
 }
 
 const char *

@@ -157,6 +157,13 @@ gl_ring(void)
 extern Size gl_shared_size(void);
 extern void gl_shared_startup(void);
 
+/*
+ * Who sleeps for a record to become durable is woken by the group that has it,
+ * not by those before: the topics of gl_shared->durable for the LSNs from start
+ * up to end.
+ */
+extern uint32 gl_durable_topics(uint64 start, uint64 end);
+
 /* The seed of this run's records. */
 extern GlSeed gl_shared_seed(void);
 

@@ -180,7 +180,7 @@ set_refusal(int refusal, const GlError *error)
 		ereport(LOG, (errmsg("grouplog can make new files again")));
 	atomic_store(&gl_shared->refusal, (uint32) refusal);
 	if (before != (uint32) refusal)
-		gl_wakeup_broadcast(&gl_shared->room);
+		gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
 }
 
 static bool

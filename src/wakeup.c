@@ -53,17 +53,24 @@ gl_wakeup_cancel(GlWakeup *wakeup)
 }
 
 void
-gl_wakeup_sleep(GlWakeup *wakeup, uint32 seen, long timeout_ms, uint32 wait_event)
+gl_wakeup_sleep(GlWakeup *wakeup, uint32 topics, uint32 seen, long timeout_ms, uint32 wait_event)
 {
 #ifdef GL_USE_FUTEX
-	struct timespec timeout = {
-		.tv_sec = timeout_ms / 1000,
-		.tv_nsec = (timeout_ms % 1000) * 1000000L
-	};
+	struct timespec until;
+
+	/* A wait for a bit set counts from the clock's start. */
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += (timeout_ms % 1000) * 1000000L;
+	if (until.tv_nsec >= 1000000000L)
+	{
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000L;
+	}
 
 	pgstat_report_wait_start(wait_event);
 	/* Woken, changed already, timed out or interrupted: the caller looks again. */
-	(void) syscall(SYS_futex, &wakeup->generation, FUTEX_WAIT, seen, &timeout, NULL, 0);
+	(void) syscall(SYS_futex, &wakeup->generation, FUTEX_WAIT_BITSET, seen, &until, NULL, topics);
 	pgstat_report_wait_end();
 	atomic_fetch_sub(&wakeup->sleepers, 1);
 #else
@@ -74,14 +81,15 @@ gl_wakeup_sleep(GlWakeup *wakeup, uint32 seen, long timeout_ms, uint32 wait_even
 }
 
 void
-gl_wakeup_broadcast(GlWakeup *wakeup)
+gl_wakeup_broadcast(GlWakeup *wakeup, uint32 topics)
 {
 #ifdef GL_USE_FUTEX
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load(&wakeup->sleepers) == 0)
 		return;
 	atomic_fetch_add(&wakeup->generation, 1);
-	(void) syscall(SYS_futex, &wakeup->generation, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	(void) syscall(SYS_futex, &wakeup->generation, FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL,
+				   topics);
 #else
 	ConditionVariableBroadcast(&wakeup->cv);
 #endif

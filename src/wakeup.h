@@ -34,6 +34,13 @@
 
 #include "storage/condition_variable.h"
 
+/*
+ * What a sleeper is interested in, and what a broadcast is about: a set of 32
+ * topics.  Sleepers whose set has none of the broadcast's topics sleep on (where
+ * there is no futex, all wake).
+ */
+#define GL_WAKE_ALL			PG_UINT32_MAX
+
 /* The longest slice, in milliseconds. */
 #define GL_SLEEP_SLICE_MS	100
 
@@ -53,7 +60,8 @@ typedef struct GlWakeup
 extern void gl_wakeup_init(GlWakeup *wakeup);
 extern uint32 gl_wakeup_prepare(GlWakeup *wakeup);
 extern void gl_wakeup_cancel(GlWakeup *wakeup);
-extern void gl_wakeup_sleep(GlWakeup *wakeup, uint32 seen, long timeout_ms, uint32 wait_event);
-extern void gl_wakeup_broadcast(GlWakeup *wakeup);
+extern void gl_wakeup_sleep(GlWakeup *wakeup, uint32 topics, uint32 seen, long timeout_ms,
+							uint32 wait_event);
+extern void gl_wakeup_broadcast(GlWakeup *wakeup, uint32 topics);
 
 #endif							/* GROUPLOG_WAKEUP_H */

@@ -143,7 +143,7 @@ answer_request(uint64 result, const GlError *error)
 	request->error = *error;
 	request->state = request->abandoned ? GL_REQUEST_FREE : GL_REQUEST_DONE;
 	SpinLockRelease(&request->mutex);
-	gl_wakeup_broadcast(&gl_shared->answered);
+	gl_wakeup_broadcast(&gl_shared->answered, GL_WAKE_ALL);
 }
 
 /* A predecessor took a request and died: whoever asked must not wait for it. */
@@ -305,14 +305,14 @@ check_free_space(int64 now_us)
 		{
 			atomic_store(&gl_shared->refusal, GL_REFUSE_FREE_SPACE);
 			gl_error_report(LOG, &error);
-			gl_wakeup_broadcast(&gl_shared->room);
+			gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
 		}
 	}
 	else if (refusal == GL_REFUSE_FREE_SPACE)
 	{
 		atomic_store(&gl_shared->refusal, GL_REFUSE_NOTHING);
 		ereport(LOG, (errmsg("grouplog accepts appends again: there is free space")));
-		gl_wakeup_broadcast(&gl_shared->room);
+		gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
 	}
 }
 
@@ -384,7 +384,7 @@ work(void)
 	changed = gl_spares_step(now_us, &pause_us);
 	gl_files_set_limit();
 	if (changed)
-		gl_wakeup_broadcast(&gl_shared->room);
+		gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
 
 	if (gl_flush_scan(now_us))
 		poll_us = POLL_MIN_US;
