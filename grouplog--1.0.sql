@@ -245,6 +245,7 @@ CREATE FUNCTION grouplog.stat_get(
   OUT flushes_period bigint,
   OUT flushes_joined bigint,
   OUT flushes_patience bigint,
+  OUT flushes_lone bigint,
   OUT buffers_full bigint,
   OUT lag_waits bigint,
   OUT appends_refused bigint,
@@ -284,6 +285,7 @@ SELECT
   s.flushes_period,
   s.flushes_joined,
   s.flushes_patience,
+  s.flushes_lone,
   s.buffers_full,
   s.lag_waits,
   s.appends_refused,
@@ -336,6 +338,8 @@ COMMENT ON COLUMN grouplog.stat.flushes_joined IS
 'groups flushed in sync mode adaptive when all expected sessions had joined';
 COMMENT ON COLUMN grouplog.stat.flushes_patience IS
 'groups flushed in sync mode adaptive after the longest wait';
+COMMENT ON COLUMN grouplog.stat.flushes_lone IS
+'groups of one session alone, which flushed them itself, without the writer';
 COMMENT ON COLUMN grouplog.stat.buffers_full IS
 'appends that waited for room in the ring';
 COMMENT ON COLUMN grouplog.stat.lag_waits IS

@@ -16,6 +16,7 @@
 #include "config.h"
 #include "durable.h"
 #include "gate.h"
+#include "lone.h"
 #include "miscadmin.h"
 #include "shared.h"
 #include "storage/ipc.h"
@@ -279,7 +280,9 @@ append_one(const GlPayload *payload, uint8 flags, uint64 stream, GlSyncMode mode
 		deadline_us += (int64) gl_sync_period * 1000;
 	RESUME_INTERRUPTS();
 
-	wake_if_earlier(mode, waits, deadline_us, &claim);
+	/* Group mode has its window to wait for. */
+	if (!waits || mode == GL_SYNC_GROUP || !gl_lone_flush(&claim))
+		wake_if_earlier(mode, waits, deadline_us, &claim);
 	return claim.lsn;
 }
 

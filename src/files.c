@@ -180,6 +180,7 @@ open_current(const char *path, GlError *error)
 	ReserveExternalFD();
 	gl_current.direct = (flags & O_DIRECT) != 0;
 	gl_current.dsync = (flags & O_DSYNC) != 0;
+	atomic_store(&gl_shared->segment_flags, flags);
 	return true;
 }
 

@@ -3,67 +3,42 @@
  * flush.c
  *		One group: cut, write and sync, acknowledge.
  *
- * The write covers whole blocks, from the one that holds the durable LSN on.
- * Full blocks go from the ring as they are (in two pieces where the ring
- * wraps); the last, partial one goes through a private copy, zero-filled after
- * the group's last record, so that no byte that a session is still writing
- * reaches the disk:
- *
- *	   durable                                   cut
- *	 ....|======|========|========|========|=====|
- *	 ^ block floor                         ^ private copy, zeros after the cut
- *
- * The next group writes that block again, longer; the bytes already
- * acknowledged are the same.
+ * The writer's side: it scans what is published, cuts groups from it when the
+ * sync policy says so, and acknowledges them.  See group.c for what a write
+ * covers, and lone.c for the flushes that appenders do by themselves meanwhile.
  *
  *-------------------------------------------------------------------------
  */
 #include "flush.h"
 
 #include "files.h"
+#include "group.h"
 #include "io_wait.h"
 #include "miscadmin.h"
 #include "shared.h"
-#include "utils/memutils.h"
 
 static GlIoOp op;
 static bool in_flight = false;
 static bool syncing;			/* fdatasync after the write */
-static char *last_block = NULL; /* private copy, block-aligned */
-
+static char *block = NULL;		/* private copy of a group's last block */
 static uint64 scan_lsn;
 static uint64 last_lsn;			/* of the last record scanned */
 static GlPending pending;
 static GlPolicy policy;
 static uint64 waiters_cut;
 
-/* The group in flight. */
-static uint64 group_cut;
-static uint64 group_last_lsn;	/* of its last record */
-static uint32 group_waiters;
-static uint64 group_data_records;
-static int64 group_start_ns;
-static int64 group_sync_ns;
+static GlGroup group;			/* in flight */
+
+/*
+ * Groups in a row that had one waiter, with nobody else about: from so many on
+ * the token is offered.
+ */
+#define LONE_GROUPS		4
+static uint32 lone_groups;
+static uint64 lone_flushes_seen;
 
 /* Data records in pending (padding and close records are none). */
 static uint64 pending_data_records;
-
-bool
-gl_flush_take_token(void)
-{
-	int			nobody = 0;
-
-	return atomic_compare_exchange_strong(&gl_shared->flush_token, &nobody, MyProcPid) ||
-		nobody == MyProcPid;
-}
-
-void
-gl_flush_release_token(void)
-{
-	int			me = MyProcPid;
-
-	atomic_compare_exchange_strong(&gl_shared->flush_token, &me, 0);
-}
 
 /* No group spans two files, so the scan stops where the file ends. */
 static uint64
@@ -101,17 +76,44 @@ gl_flush_scan(int64 now_us)
 	return scan_lsn != start;
 }
 
+/* A write failed: its records are to be scanned again. */
+static void
+forget_pending(void)
+{
+	gl_policy_failed(&policy);
+	scan_lsn = gl_ring_durable_lsn(gl_ring());
+	gl_pending_reset(&pending);
+	pending_data_records = 0;
+	lone_groups = 0;
+}
+
+static void
+failed(int os_error, bool at_sync, GlError *error)
+{
+	char		path[MAXPGPATH];
+
+	gl_stat_add(at_sync ? &gl_shared->stats.sync_errors : &gl_shared->stats.write_errors, 1);
+	gl_segment_path(path, gl_current.number, gl_current.first_lsn);
+	gl_error_set(error, gl_error_sqlstate(os_error), os_error, NULL,
+				 "could not %s file \"%s\": %s", at_sync ? "fdatasync" : "write to",
+				 path, strerror(os_error));
+}
+
 void
 gl_flush_start(void)
 {
-	if (last_block == NULL)
-		last_block = (char *) TYPEALIGN(GL_BLOCK,
-										MemoryContextAllocZero(TopMemoryContext, 2 * GL_BLOCK));
+	block = gl_group_block();
+	if (block == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory")));
 	scan_lsn = gl_ring_durable_lsn(gl_ring());
 	in_flight = false;
 	gl_pending_reset(&pending);
 	pending_data_records = 0;
 	gl_policy_init(&policy);
+	lone_groups = 0;
+	lone_flushes_seen = atomic_load(&gl_shared->lone_flushes);
 
 	/* Whoever waits now is in joins already, and is no group's yet. */
 	waiters_cut = atomic_load(&gl_shared->joins);
@@ -152,51 +154,23 @@ gl_flush_policy(void)
 	return &policy;
 }
 
-static void
-add_piece(uint64 from, uint64 to)
-{
-	while (from < to)
-	{
-		uint64		contiguous;
-		void	   *at = gl_ring_address(gl_ring(), from, &contiguous);
-		uint64		size = Min(to - from, contiguous);
-
-		op.iov[op.iovcnt].iov_base = at;
-		op.iov[op.iovcnt].iov_len = size;
-		op.iovcnt++;
-		from += size;
-	}
-}
-
 void
 gl_flush_begin(GlFlushReason reason, int64 now_us)
 {
-	uint64		durable = gl_ring_durable_lsn(gl_ring());
-	uint64		from = gl_block_floor(durable);
-	uint64		whole;
+	Assert(!in_flight && gl_current.fd >= 0 && gl_token_held());
 
-	Assert(!in_flight && gl_current.fd >= 0 && scan_lsn > durable);
-
-	group_cut = scan_lsn;
-	group_last_lsn = last_lsn;
-	group_waiters = pending.waiters;
-	group_data_records = pending_data_records;
-	whole = gl_block_floor(group_cut);
-
-	memset(&op, 0, sizeof(op));
-	op.kind = GL_IO_WRITE;
+	group = (GlGroup)
+	{
+		.start = gl_ring_durable_lsn(gl_ring()),
+		.cut = scan_lsn,
+		.last_lsn = last_lsn,
+		.waiters = pending.waiters,
+		.data_records = pending_data_records
+	};
+	Assert(group.cut > group.start);
+	gl_group_write(&op, &group, gl_current.first_lsn, block);
 	op.fd = gl_current.fd;
 	op.direct = gl_current.direct;
-	op.offset = gl_segment_offset(gl_current.first_lsn, from);
-	add_piece(from, whole);
-	if (group_cut > whole)
-	{
-		gl_ring_read(gl_ring(), whole, last_block, group_cut - whole);
-		memset(last_block + (group_cut - whole), 0, GL_BLOCK - (group_cut - whole));
-		op.iov[op.iovcnt].iov_base = last_block;
-		op.iov[op.iovcnt].iov_len = GL_BLOCK;
-		op.iovcnt++;
-	}
 
 	gl_policy_cut(&policy, &pending, now_us);
 	waiters_cut += pending.waiters;
@@ -206,43 +180,13 @@ gl_flush_begin(GlFlushReason reason, int64 now_us)
 
 	in_flight = true;
 	syncing = false;
-	group_start_ns = gl_now_ns();
+	group.start_ns = gl_now_ns();
 	gl_io_submit(gl_io_engine(), &op);
-}
-
-static void
-count_group(uint64 start_lsn, int64 now_ns)
-{
-	GlStats    *stats = &gl_shared->stats;
-	uint64		bytes = group_cut - start_lsn;
-	uint64		written = gl_block_ceil(group_cut) - gl_block_floor(start_lsn);
-	bool		apart = !gl_current.dsync && enableFsync;
-	int64		write_ns = (apart ? group_sync_ns : now_ns) - group_start_ns;
-	int64		sync_ns = now_ns - (apart ? group_sync_ns : group_start_ns);
-
-	gl_stat_add(&stats->groups, 1);
-	gl_stat_add(&stats->records, group_data_records);
-	gl_stat_add(&stats->log_bytes, bytes);
-	gl_stat_add(&stats->writes, 1);
-	gl_stat_add(&stats->write_bytes, written);
-	gl_stat_add(&stats->write_time_ns, write_ns);
-	gl_histogram_record(&stats->write, write_ns);
-	if (enableFsync)
-	{
-		gl_stat_add(&stats->syncs, 1);
-		gl_stat_add(&stats->sync_time_ns, sync_ns);
-		gl_histogram_record(&stats->sync, sync_ns);
-	}
-	gl_histogram_record(&stats->group_records, group_data_records);
-	gl_histogram_record(&stats->group_bytes, bytes);
 }
 
 GlFlushStatus
 gl_flush_poll(int64 now_us, GlError *error)
 {
-	GlRing	   *ring = gl_ring();
-	uint64		durable;
-
 	if (!in_flight)
 		return GL_FLUSH_IDLE;
 	if (op.state != GL_IO_DONE)
@@ -250,28 +194,19 @@ gl_flush_poll(int64 now_us, GlError *error)
 
 	if (op.error != 0)
 	{
-		char		path[MAXPGPATH];
-
 		/* All of it is pending again. */
 		op.state = GL_IO_IDLE;
 		in_flight = false;
-		gl_policy_failed(&policy);
-		scan_lsn = gl_ring_durable_lsn(ring);
-		gl_pending_reset(&pending);
-		pending_data_records = 0;
-		waiters_cut -= group_waiters;
-		gl_stat_add(syncing ? &gl_shared->stats.sync_errors : &gl_shared->stats.write_errors, 1);
-		gl_segment_path(path, gl_current.number, gl_current.first_lsn);
-		gl_error_set(error, gl_error_sqlstate(op.error), op.error, NULL,
-					 "could not %s file \"%s\": %s", syncing ? "fdatasync" : "write to",
-					 path, strerror(op.error));
+		forget_pending();
+		waiters_cut -= group.waiters;
+		failed(op.error, syncing, error);
 		return GL_FLUSH_FAILED;
 	}
 
 	if (!syncing && !gl_current.dsync && enableFsync)
 	{
 		syncing = true;
-		group_sync_ns = gl_now_ns();
+		group.sync_ns = gl_now_ns();
 		memset(&op, 0, sizeof(op));
 		op.kind = GL_IO_FDATASYNC;
 		op.fd = gl_current.fd;
@@ -281,19 +216,67 @@ gl_flush_poll(int64 now_us, GlError *error)
 		return gl_flush_poll(now_us, error);
 	}
 
-	/*
-	 * Durable.  First the LSN, with release semantics for those who will
-	 * overwrite what we have just written from, then everybody who waits.
-	 */
 	op.state = GL_IO_IDLE;
 	in_flight = false;
-	durable = gl_ring_durable_lsn(ring);
-	atomic_store_explicit(&ring->durable_us, now_us, memory_order_relaxed);
-	atomic_store_explicit(&gl_shared->last_lsn, group_last_lsn, memory_order_relaxed);
-	atomic_store(&ring->durable_lsn, group_cut);
-	gl_wakeup_broadcast(&gl_shared->durable, gl_durable_topics(durable, group_cut));
-	gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
+	gl_group_acknowledge(&group, now_us, enableFsync);
 	gl_policy_done(&policy, now_us);
-	count_group(durable, gl_now_ns());
+	if (group.waiters > 1)
+		lone_groups = 0;
+	else if (group.waiters == 1)
+		lone_groups++;
 	return GL_FLUSH_ACKNOWLEDGED;
+}
+
+/*
+ * May a lone appender flush by itself while we sleep?  Nothing may be pending,
+ * in flight or scanned then: the ring's durable LSN is all that we take back.
+ */
+bool
+gl_flush_may_offer(void)
+{
+	GlRing	   *ring = gl_ring();
+
+	return lone_groups >= LONE_GROUPS && !in_flight && gl_current.fd >= 0 &&
+		scan_lsn == gl_ring_durable_lsn(ring) && scan_lsn == gl_ring_insert_lsn(ring);
+}
+
+void
+gl_flush_offer(void)
+{
+	Assert(gl_flush_may_offer());
+	atomic_store(&gl_shared->lone_offered, 1);
+	gl_token_release();
+}
+
+/* The token is ours again: what has an appender done meanwhile? */
+GlFlushStatus
+gl_flush_take_back(int64 now_us, GlError *error)
+{
+	uint64		flushes = atomic_load(&gl_shared->lone_flushes);
+	int			lone_error = atomic_exchange(&gl_shared->lone_error, 0);
+
+	atomic_store(&gl_shared->lone_offered, 0);
+	if (flushes != lone_flushes_seen)
+	{
+		/* To the policy the last of them is a group as any other. */
+		gl_pending_reset(&pending);
+		gl_pending_add(&pending, GL_SYNC_ADAPTIVE, true, atomic_load(&gl_shared->lone_cut_us), 0);
+		gl_policy_cut(&policy, &pending, atomic_load(&gl_shared->lone_cut_us));
+		gl_policy_done(&policy, atomic_load(&gl_shared->lone_done_us));
+		lone_flushes_seen = flushes;
+	}
+	if (lone_error != 0)
+	{
+		forget_pending();
+		failed(lone_error, atomic_load(&gl_shared->lone_syncing), error);
+		return GL_FLUSH_FAILED;
+	}
+	scan_lsn = gl_ring_durable_lsn(gl_ring());
+	gl_pending_reset(&pending);
+	gl_flush_scan(now_us);
+
+	/* Somebody has come who did not flush by himself. */
+	if (pending.waiters > 0)
+		lone_groups = 0;
+	return GL_FLUSH_IDLE;
 }

@@ -3,9 +3,9 @@
  * flush.h
  *		One group: cut, write and sync, acknowledge.
  *
- * This is one piece of code that runs under one token in shared memory, so
- * there is one flusher at a time, and never are two writes of one block in
- * flight.  The writer holds the token.
+ * Flushing runs under one token in shared memory, so there is one flusher at a
+ * time, and never are two writes of one block in flight.  The writer holds the
+ * token, but for the moments in which it offers it to a lone appender (lone.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -24,10 +24,6 @@ typedef enum GlFlushStatus
 	GL_FLUSH_ACKNOWLEDGED,		/* just now: the durable LSN has moved */
 	GL_FLUSH_FAILED				/* just now: see the error; nothing was acknowledged */
 } GlFlushStatus;
-
-/* Take the token; false if another process holds it. */
-extern bool gl_flush_take_token(void);
-extern void gl_flush_release_token(void);
 
 /* Begin at the durable LSN; what was scanned before is forgotten. */
 extern void gl_flush_start(void);
@@ -60,5 +56,13 @@ extern void gl_flush_begin(GlFlushReason reason, int64 now_us);
 extern GlFlushStatus gl_flush_poll(int64 now_us, GlError *error);
 
 extern GlPolicy *gl_flush_policy(void);
+
+/*
+ * Offer the token to a lone appender, and take stock when it is ours again (then
+ * FAILED: its write failed, see the error; else IDLE).
+ */
+extern bool gl_flush_may_offer(void);
+extern void gl_flush_offer(void);
+extern GlFlushStatus gl_flush_take_back(int64 now_us, GlError *error);
 
 #endif							/* GROUPLOG_FLUSH_H */

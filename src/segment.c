@@ -513,14 +513,26 @@ gl_segment_remove(uint32 number, uint64 first_lsn, uint64 *freed, GlError *error
 {
 	char		path[MAXPGPATH];
 	struct stat st;
+	int			fd;
+	bool		fine;
 
 	*freed = 0;
 	gl_segment_path(path, number, first_lsn);
 	if (lstat(path, &st) == 0)
 		*freed = st.st_size;
+	fd = gl_open_file(path, O_RDWR);
 	if (unlink(path) != 0 && errno != ENOENT)
-		return gl_file_error(error, errno, "remove file", path);
-	return gl_directory_sync(error);
+		fine = gl_file_error(error, errno, "remove file", path);
+	else
+		fine = gl_directory_sync(error);
+
+	/* Sessions may have it open for long: give its space back now. */
+	if (fd >= 0 && fine && ftruncate(fd, 0) != 0)
+		ereport(DEBUG1,
+				(errmsg("could not truncate removed file \"%s\": %m", path)));
+	if (fd >= 0)
+		close(fd);
+	return fine;
 }
 
 bool

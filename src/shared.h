@@ -6,7 +6,7 @@
  * Who writes what:
  *	- the ring (claim, publish): appenders, by atomics alone; see ring.h;
  *	- everything else about the log: the holder of the flush token, which is the
- *	  writer; others read it by atomics;
+ *	  writer but for a lone appender's flush; others read it by atomics;
  *	- texts and the request slot: whoever holds the spinlock next to them.
  *
  * A crash restart of the server makes this memory anew: the files are then the
@@ -105,6 +105,7 @@ typedef struct GlShared
 	_Atomic uint64 directory_bytes; /* on disk, all files of the log */
 	_Atomic uint64 segment_number;	/* the file being written; 0: none yet */
 	_Atomic uint64 segment_first_lsn;
+	_Atomic int segment_flags;	/* it is open with these beside O_RDWR */
 	_Atomic uint64 failed_lsn;	/* records before it that are not durable: outcome
 								 * unknown; 0: none */
 	_Atomic uint32 io_method;	/* GlIoMethod in use */
@@ -115,7 +116,16 @@ typedef struct GlShared
 	_Atomic int writer_pid;
 	_Atomic int64 writer_gone_us;	/* monotonic time when it left; 0: it is there */
 	_Atomic uint32 need_segment;	/* somebody waits for a file */
-	_Atomic int flush_token;	/* pid of the flusher, 0: nobody */
+
+	/* Who flushes; see group.h and lone.c. */
+	alignas(GL_CACHE_LINE) _Atomic int flush_token; /* pid of the flusher, 0: nobody */
+	_Atomic uint32 token_wanted;	/* the writer waits for it */
+	_Atomic uint32 lone_offered;	/* a lone appender may take it */
+	_Atomic int lone_error;		/* errno of a lone flush that failed, 0: none */
+	_Atomic uint32 lone_syncing;	/* ... at its sync */
+	_Atomic uint64 lone_flushes;	/* the lone flushes so far, and of the last one */
+	_Atomic int64 lone_cut_us;	/* ... when it began */
+	_Atomic int64 lone_done_us; /* ... and when it was durable */
 
 	/*
 	 * How the writer sleeps: until sleep_until_us (0: it is awake, or waits for

@@ -473,6 +473,8 @@ gl_flush_reason_name(GlFlushReason reason)
 			return "joined";
 		case GL_FLUSH_PATIENCE:
 			return "patience";
+		case GL_FLUSH_LONE:
+			return "lone";
 	}
 	return "unknown";
 }

@@ -45,10 +45,11 @@ typedef enum GlFlushReason
 	GL_FLUSH_WINDOW,			/* a group window ended */
 	GL_FLUSH_PERIOD,			/* the sync period ended */
 	GL_FLUSH_JOINED,			/* adaptive: everyone expected is there, or none was */
-	GL_FLUSH_PATIENCE			/* adaptive: waited as long as it may */
+	GL_FLUSH_PATIENCE,			/* adaptive: waited as long as it may */
+	GL_FLUSH_LONE				/* not the policy's: a lone appender flushed by itself */
 } GlFlushReason;
 
-#define GL_FLUSH_REASONS	7
+#define GL_FLUSH_REASONS	8
 
 #define GL_NEVER		INT64_MAX	/* a time that does not come */
 

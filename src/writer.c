@@ -34,6 +34,7 @@
 #include "failure.h"
 #include "files.h"
 #include "flush.h"
+#include "group.h"
 #include "io_wait.h"
 #include "miscadmin.h"
 #include "open.h"
@@ -121,8 +122,9 @@ writer_gone(int code, Datum arg)
 	atomic_store(&gl_shared->writer_pid, 0);
 	atomic_store(&gl_shared->writer_gone_us, gl_now_us());
 	atomic_store(&gl_shared->sleep_until_us, 0);
+	atomic_store(&gl_shared->lone_offered, 0);
 	gl_io_wait_close();
-	gl_flush_release_token();
+	gl_token_release();
 	gl_shared_wake_everybody();
 }
 
@@ -453,8 +455,40 @@ work(void)
 		atomic_load(&gl_shared->urgent_lsn) == urgent &&
 		!(gl_current.fd < 0 && atomic_load(&gl_shared->need_segment)) &&
 		!request_posted())
+	{
+		if (!fsync_changed && !refusing && atomic_load(&gl_shared->refusal) == GL_REFUSE_NOTHING &&
+			!gl_failure_retrying() && gl_flush_may_offer())
+			gl_flush_offer();
 		gl_io_wait_sleep(until_us, gl_wait_event(GL_WAIT_WRITER_MAIN));
+	}
 	atomic_store(&gl_shared->sleep_until_us, 0);
+}
+
+/*
+ * The token, back from whoever flushes just now.  False: not yet, after a sleep
+ * of at most 100 ms; handle signals, then try again.
+ */
+static bool
+have_token(void)
+{
+	GlError		error;
+
+	if (gl_token_held())
+		return true;
+
+	atomic_store(&gl_shared->token_wanted, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!gl_token_take())
+	{
+		gl_io_wait_sleep(gl_now_us() + GL_SLEEP_SLICE_MS * 1000, gl_wait_event(GL_WAIT_WRITER_IO));
+		gl_io_check_interrupts();
+		return false;
+	}
+	atomic_store(&gl_shared->token_wanted, 0);
+	if (atomic_load(&gl_shared->state) == GL_STATE_OPEN &&
+		gl_flush_take_back(gl_now_us(), &error) == GL_FLUSH_FAILED)
+		gl_failure_write(&error);
+	return true;
 }
 
 /* The log is not open: try again, answer, wait. */
@@ -571,9 +605,9 @@ grouplog_writer_main(Datum arg)
 	MemoryContextSwitchTo(AllocSetContextCreate(TopMemoryContext, "grouplog writer",
 												ALLOCSET_DEFAULT_SIZES));
 	before_shmem_exit(writer_gone, (Datum) 0);
-	while (!gl_flush_take_token())
+	while (!gl_token_take())
 	{
-		/* Its holder is gone or going. */
+		/* A lone appender is at its flush. */
 		CHECK_FOR_INTERRUPTS();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 100,
 						 gl_wait_event(GL_WAIT_WRITER_MAIN));
@@ -597,13 +631,15 @@ grouplog_writer_main(Datum arg)
 	{
 		MemoryContextReset(CurrentMemoryContext);
 		handle_signals();
+		if (gl_stop_requested && (!resumed || !server_is_stopping()))
+		{
+			ereport(LOG, (errmsg("grouplog writer ends by request; another one carries on")));
+			proc_exit(1);
+		}
+		if (!have_token())
+			continue;
 		if (gl_stop_requested)
 		{
-			if (!resumed || !server_is_stopping())
-			{
-				ereport(LOG, (errmsg("grouplog writer ends by request; another one carries on")));
-				proc_exit(1);
-			}
 			gl_log_close();
 			proc_exit(0);
 		}

@@ -1,0 +1,180 @@
+/*-------------------------------------------------------------------------
+ *
+ * lone.c
+ *		A lone appender flushes its record by itself.
+ *
+ * To hand a record to the writer and to be woken by it costs two context
+ * switches.  Where sessions share a sync that is little; for one session alone
+ * on a fast disk it is a third of the append.  So a writer that has seen only
+ * groups of one waiter for a while offers the flush token before it sleeps:
+ *
+ *	writer		nothing claimed that is not durable, no trouble, a file with room
+ *				-> lone_offered = 1, token free, sleep
+ *	appender	publishes its record; it is the only one that is not durable
+ *				-> takes the token, writes and syncs, moves the durable LSN
+ *	anything else (a second appender, group mode, the end of the file, an error)
+ *				-> wakes the writer, which takes the token back: it waits until
+ *				an appender that holds it is done
+ *
+ * The token's holder is the only one that writes to the file, so this file's
+ * number and place are read under it.  A failed write is the writer's to deal
+ * with: the appender leaves errno in lone_error, and the file is not written
+ * again.  What an appender has flushed it leaves in lone_flushes and the two
+ * times beside it, for the writer's sync policy.
+ *
+ * A session keeps the file open until it needs the next one.  A file that is
+ * removed meanwhile is cut to nothing first, so the space is not held.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lone.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "compat.h"
+#include "group.h"
+#include "io_engine.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "segment.h"
+#include "shared.h"
+#include "storage/fd.h"
+
+/* More than this is the writer's: it works on while we wait. */
+#define LONE_BYTES		((uint64) 64 * 1024)
+
+/* The file being written, opened by this process; fd < 0: none. */
+static int	file_fd = -1;
+static uint32 file_number;
+static int	file_flags;
+
+static bool
+open_file(uint32 number, uint64 first_lsn, int flags)
+{
+	char		path[MAXPGPATH];
+
+	if (file_fd >= 0 && file_number == number && file_flags == flags)
+		return true;
+	if (file_fd >= 0)
+		close(file_fd);
+	else if (!AcquireExternalFD())
+		return false;
+
+	gl_segment_path(path, number, first_lsn);
+	file_fd = gl_open_file(path, O_RDWR | flags);
+	file_number = number;
+	file_flags = flags;
+	if (file_fd < 0)
+		ReleaseExternalFD();
+	return file_fd >= 0;
+}
+
+/* Is everything up to end published?  Then the group is filled in. */
+static bool
+scan(GlGroup *group, uint64 end)
+{
+	GlRing	   *ring = gl_ring();
+
+	*group = (GlGroup)
+	{
+		.start = gl_ring_durable_lsn(ring),.cut = end,.waiters = 1
+	};
+	for (uint64 lsn = group->start; lsn < end;)
+	{
+		uint32		hint;
+		const GlRecordHeader *header = gl_ring_published(ring, lsn, &hint);
+
+		if (header == NULL)
+			return false;
+		if (header->kind == GL_RECORD_DATA)
+			group->data_records++;
+		group->last_lsn = lsn;
+		lsn += gl_record_span(header->length - GL_RECORD_HEADER_SIZE);
+	}
+	return true;
+}
+
+/* With the token. */
+static bool
+flush(uint64 end, char *block)
+{
+	uint32		number = (uint32) atomic_load(&gl_shared->segment_number);
+	uint64		first_lsn = atomic_load(&gl_shared->segment_first_lsn);
+	int			flags = atomic_load(&gl_shared->segment_flags);
+	int64		cut_us;
+	int64		now_us;
+	GlGroup		group;
+	GlIoOp		op;
+
+	if (!atomic_load(&gl_shared->lone_offered) || !atomic_load(&gl_shared->fsync_on))
+		return false;
+
+	/* The last bytes of a file are the writer's, which then makes the next. */
+	if (end >= gl_segment_full_end(first_lsn, gl_shared->segment_size))
+		return false;
+	if (!scan(&group, end) || !open_file(number, first_lsn, flags))
+		return false;
+
+	cut_us = gl_now_us();
+	group.start_ns = gl_now_ns();
+	gl_group_write(&op, &group, first_lsn, block);
+	op.fd = file_fd;
+	op.direct = (flags & O_DIRECT) != 0;
+	op.sync_after = false;
+	pgstat_report_wait_start(gl_wait_event(GL_WAIT_APPEND_DURABLE));
+	gl_io_run(&op, gl_io_begin(&op));
+	if (op.error == 0 && !(flags & O_DSYNC))
+	{
+		group.sync_ns = gl_now_ns();
+		op.kind = GL_IO_FDATASYNC;
+		gl_io_run(&op, gl_io_begin(&op));
+	}
+	pgstat_report_wait_end();
+	if (op.error != 0)
+	{
+		atomic_store(&gl_shared->lone_syncing, op.syncing);
+		atomic_store(&gl_shared->lone_error, op.error);
+		return false;
+	}
+
+	now_us = gl_now_us();
+	gl_group_acknowledge(&group, now_us, true);
+	gl_stat_add(&gl_shared->stats.flushes[GL_FLUSH_LONE], 1);
+	atomic_store_explicit(&gl_shared->lone_cut_us, cut_us, memory_order_relaxed);
+	atomic_store_explicit(&gl_shared->lone_done_us, now_us, memory_order_relaxed);
+	atomic_store_explicit(&gl_shared->lone_flushes,
+						  atomic_load_explicit(&gl_shared->lone_flushes, memory_order_relaxed) + 1,
+						  memory_order_relaxed);
+	return true;
+}
+
+bool
+gl_lone_flush(const GlClaim *claim)
+{
+	uint64		end = claim->lsn + claim->span;
+	char	   *block;
+	bool		done;
+
+	if (!atomic_load_explicit(&gl_shared->lone_offered, memory_order_relaxed) ||
+		gl_ring_insert_lsn(gl_ring()) != end || end - claim->durable_lsn > LONE_BYTES)
+		return false;
+	block = gl_group_block();
+	if (block == NULL)
+		return false;
+
+	/* Nobody but us gives the token back. */
+	HOLD_INTERRUPTS();
+	if (!gl_token_take())
+	{
+		RESUME_INTERRUPTS();
+		return false;
+	}
+	done = flush(end, block);
+	gl_token_release();
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&gl_shared->token_wanted))
+		gl_shared_wake_writer();
+	RESUME_INTERRUPTS();
+	return done;
+}

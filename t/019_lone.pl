@@ -1,0 +1,166 @@
+# A lone session flushes its records by itself; whatever else comes, the writer takes over.
+
+use strict;
+use warnings FATAL => 'all';
+
+use Errno qw(EIO);
+use GrouplogTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use_faults() or plan skip_all => 'there is no C compiler';
+
+my $node = new_node('lone',
+	start => 0,
+	conf  => {
+		'grouplog.io_method'    => 'sync',
+		'grouplog.segment_size' => '4MB',
+		'grouplog.buffers'      => '1MB'
+	});
+my $ledger = new_ledger();
+
+start_with_faults($node);
+$node->safe_psql('postgres', 'CREATE EXTENSION grouplog');
+
+sub lone_flushes
+{
+	return $node->safe_psql('postgres', 'SELECT flushes_lone FROM grouplog.stat');
+}
+
+sub alone
+{
+	my ($name, %options) = @_;
+	my $before = lone_flushes();
+	my $load = start_load($node, $ledger, clients => 1, records => 300, mode => 'adaptive', %options);
+
+	finish_load($load);
+	unlike($load->{errors}, qr/ERROR/, "$name: no append failed");
+	return lone_flushes() - $before;
+}
+
+sub crash_and_check
+{
+	my ($name) = @_;
+
+	$node->safe_psql('postgres', 'SELECT grouplog.flush()');
+	check_ledger($node, $ledger, "$name, before a crash");
+	kill_server($node);
+	clear_faults();
+	start_with_faults($node);
+	check_ledger($node, $ledger, "$name, after a crash");
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM grouplog.verify() WHERE NOT ok'),
+		0, "$name: verify finds nothing wrong");
+}
+
+# ---- by mode ----
+foreach my $mode (qw(adaptive batch))
+{
+	cmp_ok(alone("a lone session, $mode", mode => $mode), '>', 200, "a lone session, $mode, flushes by itself");
+}
+is(alone('a lone session, group', mode => 'group', records => 20, options => '-c grouplog.group_window=1ms'),
+	0, 'in group mode there is a window to wait for');
+alone('a lone session, periodic', mode => 'periodic');
+crash_and_check('lone sessions of each mode');
+
+# ---- the end of a file: 12 MB through files of 4 MB ----
+{
+	my $files = segment_files($node);
+
+	alone('files filled by a lone session', records => 1500, size => sub { 8000 });
+	cmp_ok(scalar segment_files($node), '>=', $files + 2, 'a lone session goes from file to file');
+	crash_and_check('files filled by a lone session');
+}
+
+# ---- two sessions that come and go ----
+{
+	my @loads = (start_load($node, $ledger, clients => 1, records => 800, mode => 'adaptive'));
+
+	push @loads, start_load($node, $ledger, clients => 2, records => 20, mode => $_)
+	  foreach qw(batch adaptive batch adaptive batch adaptive);
+	finish_load($_) foreach @loads;
+	is(join('', map { $_->{errors} =~ /ERROR/ ? $_->{errors} : '' } @loads), '', 'sessions that come and go: no append failed');
+	crash_and_check('sessions that come and go');
+}
+
+# ---- its write fails: the writer takes the record to another file ----
+foreach my $case ([ 'write', 'EIO once', error => EIO, count => 1 ],
+	[ 'write', 'short writes', bytes => 4096, count => 50 ],
+	[ 'write', 'EIO twice', error => EIO, count => 2 ])
+{
+	my ($call, $what, %fault) = @$case;
+	my $load = start_load($node, $ledger, clients => 1, mode => 'adaptive', keep_going => 1,
+		records => 30000, size => sub { ($_[0] * 7919) % 2000 });
+
+	wait_for_acks($load, 50);
+	my $before = lone_flushes();
+	wait_until(sub { lone_flushes() > $before });
+	set_fault(0, calls => [$call], %fault);
+	ok(wait_until(sub { fault_hits(0) >= $fault{count} }), "a lone flush, $what: it has struck");
+	ok(wait_until(sub { status($node, 'refusal') eq '' }), "a lone flush, $what: over");
+	my $since = lone_flushes();
+	ok(wait_until(sub { lone_flushes() > $since }), "a lone flush, $what: and goes on alone");
+	finish_load($load, stop => 1);
+	unlike($load->{errors}, qr/ERROR/, "a lone flush, $what: no append failed") if $what ne 'EIO twice';
+	crash_and_check("a lone flush, $what");
+}
+
+# ---- a lone flush that takes long: others are answered, and can be cancelled ----
+{
+	alone('before a slow flush');
+	set_fault(0, calls => ['write'], delay => 3000, count => 1);
+	my $lone = start_load($node, $ledger, clients => 1, records => 1, mode => 'adaptive');
+	ok(wait_until(sub { fault_hits(0) == 1 }), 'a slow lone flush has begun');
+
+	my ($state) = sql_error($node, q(SET statement_timeout = '200ms'; SELECT grouplog.append('9200-1:', 'batch')));
+	is($state, '57014', '... another session can be cancelled meanwhile');
+	$ledger->{size}{9200} = sub { 0 };
+	$ledger->{sent}{9200} = 1;
+
+	# the writer goes, and the next one waits until the flush is over
+	my $pid = writer_pid($node);
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)") if $pid;
+	my $other = start_load($node, $ledger, clients => 2, records => 50, mode => 'batch');
+	finish_load($lone);
+	finish_load($other);
+	unlike($lone->{errors} . $other->{errors}, qr/ERROR/, '... and all are answered');
+	crash_and_check('a slow lone flush');
+}
+
+# ---- shut down during a lone flush ----
+{
+	alone('before a shutdown');
+	set_fault(0, calls => ['write'], delay => 1500, count => 1);
+	my $lone = start_load($node, $ledger, clients => 1, records => 1, mode => 'adaptive');
+	wait_until(sub { fault_hits(0) == 1 });
+	my $position = log_position($node);
+	$node->stop('fast');
+	finish_load($lone);
+	like(log_since($node, $position), qr/grouplog closed at LSN/, 'shut down during a lone flush: the log is closed');
+	clear_faults();
+	start_with_faults($node);
+	check_ledger($node, $ledger, 'shut down during a lone flush');
+}
+
+# ---- a session that has a file open does not hold its space ----
+SKIP:
+{
+	skip 'there is no /proc', 2 if !-d '/proc/self/fd';
+	my $session = $node->background_psql('postgres');
+
+	$session->query_safe("SELECT count(grouplog.append('9300-' || i || ':', 'adaptive')) FROM generate_series(1, 20) AS i");
+	$ledger->{size}{9300} = sub { 0 };
+	$ledger->{sent}{9300} = 20;
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	chomp $pid;
+	my @open = grep { (readlink $_ // '') =~ /\.seg/ } glob "/proc/$pid/fd/*";
+	is(scalar @open, 1, 'a session that was alone has one file open');
+	alone('more files', records => 1500, size => sub { 8000 });
+	$node->safe_psql('postgres', 'SELECT grouplog.truncate(durable_lsn) FROM grouplog.status');
+	is((stat $open[0])[7], 0, '... and once it is removed, none of its space');
+	$session->quit;
+}
+
+$node->stop;
+done_testing();
