@@ -273,6 +273,13 @@ gl_io_fd(GlIo *io)
 	return io->engine->fd(io);
 }
 
+bool
+gl_io_wait(GlIo *io, int64_t timeout_us)
+{
+	return io->engine->wait != NULL && io->in_flight > 0 &&
+		io->engine->wait(io, timeout_us);
+}
+
 int
 gl_io_in_flight(const GlIo *io)
 {

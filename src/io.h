@@ -99,4 +99,11 @@ extern int	gl_io_fd(GlIo *io);
 
 extern int	gl_io_in_flight(const GlIo *io);
 
+/*
+ * Wait in one system call until something in flight has completed, a signal was
+ * caught or the time is over, and take in what has completed.  False: this
+ * engine can't; wait for gl_io_fd.
+ */
+extern bool gl_io_wait(GlIo *io, int64_t timeout_us);
+
 #endif							/* GROUPLOG_IO_H */

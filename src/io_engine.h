@@ -38,6 +38,7 @@ typedef struct GlIoEngine
 	void		(*submit) (GlIo *io, GlIoOp *op, GlIoStep first);
 	void		(*reap) (GlIo *io);
 	int			(*fd) (GlIo *io);
+	bool		(*wait) (GlIo *io, int64_t timeout_us);	/* NULL: can't */
 	void		(*close) (GlIo *io);
 } GlIoEngine;
 

@@ -125,6 +125,24 @@ uring_reap(GlIo *io)
 	}
 }
 
+static bool
+uring_wait(GlIo *io, int64_t timeout_us)
+{
+	GlIoUring  *uring = (GlIoUring *) io;
+	struct __kernel_timespec timeout = {
+		.tv_sec = timeout_us / 1000000,
+		.tv_nsec = timeout_us % 1000000 * 1000
+	};
+	struct io_uring_cqe *cqe;
+
+	/* An older kernel would be given the time-out as a request of its own. */
+	if (!(uring->ring.features & IORING_FEAT_EXT_ARG))
+		return false;
+	(void) io_uring_wait_cqe_timeout(&uring->ring, &cqe, &timeout);
+	uring_reap(io);
+	return true;
+}
+
 static int
 uring_fd(GlIo *io)
 {
@@ -166,6 +184,7 @@ static const GlIoEngine uring_engine = {
 	.submit = uring_submit,
 	.reap = uring_reap,
 	.fd = uring_fd,
+	.wait = uring_wait,
 	.close = uring_close,
 };
 

@@ -15,9 +15,11 @@
 
 #include "compat.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "shared.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
+#include "storage/pmsignal.h"
 #include "utils/memutils.h"
 
 /* Beyond this the set's own timeout is exact enough, and costs no call. */
@@ -112,6 +114,20 @@ gl_io_wait_sleep(int64 until_us, uint32 wait_event)
 		}
 	}
 	gl_io_reap(engine);
+}
+
+void
+gl_io_wait_complete(uint32 wait_event)
+{
+	bool		waited;
+
+	pgstat_report_wait_start(wait_event);
+	waited = gl_io_wait(engine, GL_SLEEP_SLICE_MS * 1000);
+	pgstat_report_wait_end();
+	if (!waited)
+		gl_io_wait_sleep(gl_now_us() + GL_SLEEP_SLICE_MS * 1000, wait_event);
+	else if (!PostmasterIsAlive())
+		proc_exit(1);
 }
 
 void

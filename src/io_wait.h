@@ -27,6 +27,12 @@ extern GlIo *gl_io_engine(void);
  */
 extern void gl_io_wait_sleep(int64 until_us, uint32 wait_event);
 
+/*
+ * Sleep until some I/O is complete, a signal was caught or 100 ms are over, and
+ * take in what is complete: cheaper than gl_io_wait_sleep, but deaf to the latch.
+ */
+extern void gl_io_wait_complete(uint32 wait_event);
+
 /* The process was asked to end (SIGTERM). */
 extern volatile sig_atomic_t gl_stop_requested;
 

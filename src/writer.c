@@ -394,7 +394,10 @@ work(void)
 	if (status == GL_FLUSH_IN_FLIGHT)
 	{
 		/* Awake in the sense of sleep_until_us: nobody need set the latch. */
-		gl_io_wait_sleep(Min(pause_us, now_us + SPACE_CHECK_US), gl_wait_event(GL_WAIT_WRITER_IO));
+		if (pause_us < now_us + GL_SLEEP_SLICE_MS * 1000)
+			gl_io_wait_sleep(pause_us, gl_wait_event(GL_WAIT_WRITER_IO));
+		else
+			gl_io_wait_complete(gl_wait_event(GL_WAIT_WRITER_IO));
 		return;
 	}
 

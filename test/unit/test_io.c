@@ -765,6 +765,30 @@ test_plain_is_done_at_once(void **state)
 
 /* The descriptor is readable exactly as long as there is something to reap. */
 static void
+test_wait(void **state)
+{
+	GlIo	   *io = open_engine(state);
+	int			fd = scratch_file(0);
+	static char data[8192];
+	GlIoOp		op = write_op(fd, 0, data, sizeof(data), true);
+
+	fill(data, sizeof(data), 3);
+	assert_false(gl_io_wait(io, 1000));
+	gl_io_submit(io, &op);
+	for (int rounds = 0; op.state != GL_IO_DONE; rounds++)
+	{
+		assert_true(rounds < 1000);
+		if (!gl_io_wait(io, 10000))
+			wait_all(io);
+	}
+	assert_int_equal(op.error, 0);
+	assert_int_equal(gl_io_reap(io), 1);
+	check_file(fd, 0, data, sizeof(data));
+	close(fd);
+	gl_io_close(io);
+}
+
+static void
 test_uring_fd(void **state)
 {
 	static char data[BLOCK];
@@ -978,6 +1002,7 @@ main(void)
 		BOTH(test_file_size_limit),
 		BOTH(test_full_disk),
 		BOTH(test_close_waits),
+		BOTH(test_wait),
 		WITH(uring, test_many_in_flight),
 		WITH(plain, test_many_in_flight),
 		WITH(plain, test_plain_is_done_at_once),
