@@ -1,36 +1,32 @@
-# GrouplogTest.pm: what grouplog's server tests share.
-#
-# A ledger notes what clients sent and what the server answered.  The invariant
-# that it checks is the same in every test: each acknowledged record is read back
-# intact, in the order of LSNs, exactly once; what was not acknowledged is absent
-# or whole; no LSN is ever given to two records.
-#
-# Record number s of client c has the key "c-s" and the payload "c-s:" plus as
-# many equal letters as its size says, so that an md5 is all that need be kept.
+# GrouplogTest.pm: what grouplog's server tests share: servers that start, die
+# and fail, their files, faults.  What clients append and whether the log keeps it
+# is in t/Load.pm and t/Ledger.pm, which come with this one.
 
 package GrouplogTest;
 
 use strict;
 use warnings FATAL => 'all';
 
-use Digest::MD5 qw(md5_hex);
 use Exporter 'import';
 use File::Basename qw(dirname);
-use File::Copy qw();
+use Ledger;
+use Load;
 use POSIX qw(:sys_wait_h);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(
-  new_node kill_server wait_for_server writer_pid wait_for_writer status log_since log_position
-  new_ledger start_load wait_for_acks finish_load append_some check_ledger note_append
-  lsn_number lsn_text wait_until sql_error
-  segment_files log_directory save_log restore_log read_bytes write_bytes
-  cut_file file_at build_library build_program scratch
-  use_faults set_fault clear_faults fault_hits set_clock start_with_faults
-);
+our @EXPORT = (
+	@Ledger::EXPORT,
+	@Load::EXPORT,
+	qw(
+	  new_node kill_server wait_for_server writer_pid wait_for_writer status log_since log_position
+	  sql_error segment_files log_directory save_log restore_log read_bytes write_bytes
+	  cut_file file_at build_library build_program
+	  use_faults set_fault clear_faults fault_hits set_clock start_with_faults
+	  configured long_run
+	));
 
 my %default_conf = (
 	shared_preload_libraries  => 'grouplog',
@@ -42,7 +38,28 @@ my %default_conf = (
 	'grouplog.buffers'        => '256kB',
 	'grouplog.min_free_space' => '0');
 
-my $timeout = $PostgreSQL::Test::Utils::timeout_default;
+# The tests run for each of these, which the environment names; what a test sets
+# itself wins.
+foreach my $setting (qw(io_method sync_method))
+{
+	my $value = $ENV{ 'GROUPLOG_' . uc $setting };
+
+	$default_conf{"grouplog.$setting"} = $value if defined $value && $value ne '';
+}
+
+# What the environment says of a setting, or undef.
+sub configured
+{
+	my ($setting) = @_;
+
+	return $default_conf{"grouplog.$setting"};
+}
+
+# Tests that are worth more when they take longer: GROUPLOG_TEST_LONG=1.
+sub long_run
+{
+	return ($ENV{GROUPLOG_TEST_LONG} // 0) > 0;
+}
 
 # Orphans become our children, where we can ask for that (PR_SET_CHILD_SUBREAPER):
 # a process 1 may take a second to reap the servers that were killed.
@@ -68,16 +85,6 @@ sub new_node
 	$node->safe_psql('postgres', 'CREATE EXTENSION grouplog')
 	  unless exists $options{extension} && !$options{extension};
 	return $node;
-}
-
-sub process_is_gone
-{
-	my ($pid) = @_;
-
-	open my $stat, '<', "/proc/$pid/stat" or return 1;
-	my $line = <$stat> // '';
-	close $stat;
-	return $line eq '' || $line =~ /^\d+ \(.*\) [ZX]/s;
 }
 
 sub children_of
@@ -174,297 +181,6 @@ sub log_since
 	my ($node, $position) = @_;
 
 	return slurp_file($node->logfile, $position);
-}
-
-# Until the condition holds; false if it never does.
-sub wait_until
-{
-	my ($condition, $seconds) = @_;
-	my $end = time + ($seconds // $timeout);
-
-	while (1)
-	{
-		return 1 if $condition->();
-		return 0 if time > $end;
-		sleep 0.02;
-	}
-}
-
-sub lsn_number
-{
-	my ($text) = @_;
-	my ($high, $low) = split m{/}, $text;
-
-	return hex($high) * 2**32 + hex($low);
-}
-
-sub lsn_text
-{
-	my ($number) = @_;
-
-	return sprintf '%X/%X', $number >> 32, $number & 0xFFFFFFFF;
-}
-
-sub scratch
-{
-	my ($name) = @_;
-
-	return "$PostgreSQL::Test::Utils::tmp_check/$name";
-}
-
-# ---- load ----
-
-my $next_client = 1;
-
-sub new_ledger
-{
-	return {
-		acked   => {},    # key => { lsn, time, size }
-		sent    => {},    # client => largest number that may have been sent
-		size    => {},    # client => how large a record is, by its number
-		owner   => {},    # lsn => key
-		reused  => [],
-		strange => []
-	};
-}
-
-sub payload_of
-{
-	my ($client, $number, $size) = @_;
-
-	return "$client-$number:" . (chr(97 + $number % 26) x $size);
-}
-
-sub note_owner
-{
-	my ($ledger, $lsn, $key) = @_;
-
-	if (exists $ledger->{owner}{$lsn} && $ledger->{owner}{$lsn} ne $key)
-	{
-		push @{ $ledger->{reused} }, lsn_text($lsn) . ": $ledger->{owner}{$lsn}, then $key";
-	}
-	$ledger->{owner}{$lsn} = $key;
-}
-
-# An append that a test made by itself: its client must be unused.
-sub note_append
-{
-	my ($ledger, $client, $number, $size, $lsn) = @_;
-
-	$ledger->{size}{$client} //= sub { $size };
-	$ledger->{sent}{$client} = $number if $number > ($ledger->{sent}{$client} // 0);
-	$ledger->{acked}{"$client-$number"} = { lsn => lsn_number($lsn), time => time };
-	note_owner($ledger, lsn_number($lsn), "$client-$number");
-}
-
-# start_load(NODE, LEDGER, clients => N, records => N, mode => ..., size => SUB,
-#   options => "-c ...", dbname => ..., sql => SUB)
-#
-# Clients that append one record after the other until there is no more to do,
-# or the server is gone.  Each notes what the server has answered.  keep_going:
-# an error does not end a client (what it says is in the load's errors).
-sub start_load
-{
-	my ($node, $ledger, %options) = @_;
-	my $records = $options{records} // 8000;
-	my $size = $options{size} // sub { ($_[0] * 7919) % 400 };
-	my $pgoptions = join ' ', grep { defined } (
-		$options{mode} ? "-c grouplog.sync_mode=$options{mode}" : undef, $options{options});
-	my %load = (node => $node, ledger => $ledger, clients => {}, keep_going => $options{keep_going});
-
-	foreach (1 .. $options{clients} // 4)
-	{
-		my $client = $next_client++;
-		my $script = scratch("client$client.sql");
-		my $out = scratch("client$client.out");
-		my $err = scratch("client$client.err");
-
-		$ledger->{size}{$client} = $size;
-		open my $file, '>', $script or die "$script: $!";
-		print $file "\\set ON_ERROR_STOP on\n" unless $options{keep_going};
-		for my $number (1 .. $records)
-		{
-			my $letter = chr(97 + $number % 26);
-			my $length = $size->($number);
-
-			print $file
-			  "SELECT '$client-$number', grouplog.append('$client-$number:' || repeat('$letter', $length)),"
-			  . " extract(epoch FROM clock_timestamp());\n";
-		}
-		close $file;
-
-		my $pid = fork // die "fork: $!";
-		if ($pid == 0)
-		{
-			local $ENV{PGOPTIONS} = $pgoptions;
-			delete $ENV{LD_PRELOAD};
-			open STDIN, '<', '/dev/null';
-			open STDOUT, '>', $out;
-			open STDERR, '>', $err;
-			exec 'psql', '-XAtq', '-F', ' ', '-f', $script, '-d',
-			  $node->connstr($options{dbname} // 'postgres')
-			  or POSIX::_exit(1);
-		}
-		$load{clients}{$client} = { pid => $pid, out => $out, err => $err, script => $script };
-	}
-	return \%load;
-}
-
-# Until so many records are acknowledged (or all clients have ended).
-sub wait_for_acks
-{
-	my ($load, $wanted) = @_;
-
-	return wait_until(
-		sub {
-			my $lines = 0;
-			foreach my $client (values %{ $load->{clients} })
-			{
-				open my $file, '<', $client->{out} or next;
-				$lines += () = <$file>;
-				close $file;
-			}
-			return 1 if $lines >= $wanted;
-			return !grep { !process_is_gone($_->{pid}) } values %{ $load->{clients} };
-		});
-}
-
-# Wait for the clients to end (stop => 1: end them now), and read what they
-# were told.  Returns how many records were acknowledged.
-sub finish_load
-{
-	my ($load, %options) = @_;
-	my $ledger = $load->{ledger};
-	my $acked = 0;
-
-	if ($options{stop})
-	{
-		kill 'TERM', map { $_->{pid} } values %{ $load->{clients} };
-	}
-	foreach my $number (sort { $a <=> $b } keys %{ $load->{clients} })
-	{
-		my $client = $load->{clients}{$number};
-
-		if (!wait_until(sub { process_is_gone($client->{pid}) }))
-		{
-			push @{ $ledger->{strange} }, "client $number hangs";
-			kill 'KILL', $client->{pid};
-		}
-		waitpid $client->{pid}, 0;
-
-		my $last = 0;
-		open my $file, '<', $client->{out} or die "$client->{out}: $!";
-		while (my $line = <$file>)
-		{
-			last unless $line =~ /\n\z/;    # torn by our own kill
-			if ($line !~ /^\d+-(\d+) ([0-9A-F]+\/[0-9A-F]+) ([0-9.]+)$/)
-			{
-				push @{ $ledger->{strange} }, "client $number was told: $line";
-				next;
-			}
-			$ledger->{acked}{"$number-$1"} = { lsn => lsn_number($2), time => $3 };
-			note_owner($ledger, lsn_number($2), "$number-$1");
-			$last = $1;
-			$acked++;
-		}
-		close $file;
-		$ledger->{sent}{$number} = $load->{keep_going} ? 1_000_000_000 : $last + 1;
-		$load->{errors} .= slurp_file($client->{err});
-		unlink $client->{script};
-	}
-	return $acked;
-}
-
-# A few records, to have some: all of them must be acknowledged.
-sub append_some
-{
-	my ($node, $ledger, $name, %options) = @_;
-	my $load = start_load($node, $ledger, clients => 2, records => 20, %options);
-	my $wanted = ($options{clients} // 2) * ($options{records} // 20);
-	my $acked = finish_load($load);
-
-	is($acked, $wanted, $name) or diag $load->{errors};
-	return $acked;
-}
-
-sub some
-{
-	my (@list) = @_;
-	my $more = @list > 5 ? ' and ' . (@list - 5) . ' more' : '';
-
-	return join('; ', @list[ 0 .. ($#list > 4 ? 4 : $#list) ]) . $more;
-}
-
-# check_ledger(NODE, LEDGER, NAME, lossy => SUB, after => LSN, dbname => ...)
-#
-# Three assertions.  lossy: called with those acknowledged records that are not
-# there (ordered by LSN; { key, lsn, time }) and the last LSN that is; returns
-# what is wrong with that, or ''.  Such records are struck from the ledger.
-sub check_ledger
-{
-	my ($node, $ledger, $name, %options) = @_;
-	my $rows = $node->safe_psql($options{dbname} // 'postgres',
-		q(SELECT lsn, split_part(payload, ':', 1), length(payload), md5(payload) FROM grouplog.read_text())
-		  . ($options{after} ? " WHERE lsn > '$options{after}'" : ''));
-	my (%found, @disorder, @wrong, @missing);
-	my $last = 0;
-
-	foreach my $row (split /\n/, $rows)
-	{
-		my ($text, $key, $length, $md5) = split /\|/, $row;
-		my $lsn = lsn_number($text);
-		my ($client, $number) = $key =~ /^(\d+)-(\d+)$/;
-
-		push @disorder, "$text after " . lsn_text($last) if $lsn <= $last;
-		push @disorder, "$key is there twice" if exists $found{$key};
-		$last = $lsn;
-		$found{$key} = $lsn;
-		note_owner($ledger, $lsn, $key);
-
-		if (   !defined $client
-			|| !exists $ledger->{size}{$client}
-			|| $number > $ledger->{sent}{$client})
-		{
-			push @wrong, "$key at $text was never sent";
-		}
-		elsif ($md5 ne md5_hex(payload_of($client, $number, $ledger->{size}{$client}->($number))))
-		{
-			push @wrong, "$key at $text is not what was sent, but $length characters";
-		}
-		elsif (exists $ledger->{acked}{$key} && $ledger->{acked}{$key}{lsn} != $lsn)
-		{
-			push @wrong, "$key was acknowledged at " . lsn_text($ledger->{acked}{$key}{lsn})
-			  . ", is at $text";
-		}
-	}
-
-	my @lost = map { { key => $_, %{ $ledger->{acked}{$_} } } }
-	  grep { !exists $found{$_} } keys %{ $ledger->{acked} };
-	if ($options{after})
-	{
-		@lost = grep { $_->{lsn} > lsn_number($options{after}) } @lost;
-	}
-	@lost = sort { $a->{lsn} <=> $b->{lsn} } @lost;
-	if ($options{lossy})
-	{
-		my $problem = $options{lossy}->(\@lost, $last);
-		push @missing, $problem if $problem;
-		delete $ledger->{acked}{ $_->{key} } foreach @lost;
-	}
-	else
-	{
-		@missing = map { "$_->{key} at " . lsn_text($_->{lsn}) } @lost;
-	}
-
-	note "$name: " . keys(%found) . ' records read, ' . keys(%{ $ledger->{acked} }) . ' acknowledged, '
-	  . @lost . ' lost';
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	is(some(@missing), '', "$name: every acknowledged record is there");
-	is(some(@wrong, @{ $ledger->{strange} }), '', "$name: intact, and nothing else");
-	is(some(@disorder, @{ $ledger->{reused} }), '', "$name: in order of LSN, once, no LSN used twice");
-	$ledger->{reused} = [];
-	$ledger->{strange} = [];
-	return scalar keys %found;
 }
 
 # ---- files of a log whose server is stopped ----
