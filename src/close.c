@@ -15,9 +15,46 @@
 #include "io_wait.h"
 #include "miscadmin.h"
 #include "shared.h"
+#include "storage/fd.h"
+#include "utils/backend_status.h"
+#include "utils/pidfile.h"
 #include "utils/timestamp.h"
 
 #define CLOSE_PATIENCE_US	INT64CONST(60000000)
+
+bool
+gl_server_is_stopping(void)
+{
+	char		line[MAXPGPATH];
+	FILE	   *file = AllocateFile("postmaster.pid", "r");
+	bool		stopping = false;
+
+	/* Not to be had: better to be started again than to be gone for good. */
+	if (file == NULL)
+		return false;
+	for (int i = 1; fgets(line, sizeof(line), file) != NULL; i++)
+	{
+		if (i == LOCK_FILE_LINE_PM_STATUS)
+			stopping = strncmp(line, PM_STATUS_STOPPING, strlen(PM_STATUS_STOPPING)) == 0;
+	}
+	FreeFile(file);
+	return stopping;
+}
+
+bool
+gl_sessions_remain(void)
+{
+	bool		remain = false;
+
+	pgstat_clear_backend_activity_snapshot();
+	for (int i = pgstat_fetch_stat_numbackends(); i > 0 && !remain; i--)
+	{
+		PgBackendStatus *status = pgstat_fetch_stat_beentry(i);
+
+		remain = status != NULL && status->st_backendType == B_BACKEND;
+	}
+	return remain;
+}
 
 /*
  * Make everything claimed so far durable.  Sessions that hold a claim publish

@@ -137,7 +137,10 @@ gl_io_check_interrupts(void)
 
 	CHECK_FOR_INTERRUPTS();
 	if (!gl_stop_requested)
+	{
+		asked_us = 0;
 		return;
+	}
 	if (asked_us == 0)
 		asked_us = gl_now_us();
 	else if (gl_now_us() - asked_us > STOP_PATIENCE_US)

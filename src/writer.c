@@ -14,11 +14,13 @@
  * appender publishes first, then looks at the announcement.  Each has a full
  * barrier in between, so one of them sees the other.
  *
- * SIGTERM comes for two reasons.  At shutdown everything published is made
- * durable, and the log ends with a close record.  Otherwise (somebody has used
- * pg_terminate_backend) the writer just goes: it is started again within a
- * second, finds the ring as it left it, and carries on in a continuation file.
- * What tells the two apart is the status line in postmaster.pid.
+ * SIGTERM comes for two reasons.  From the postmaster it means a shutdown:
+ * everything published is made durable, and the log ends with a close record.
+ * From anybody else (pg_terminate_backend) the writer just goes: it is started
+ * again within a second, finds the ring as it left it, and carries on in a
+ * continuation file.  Not so while the server is stopping, as the status line in
+ * postmaster.pid says.  A smart shutdown waits for sessions, which need the log:
+ * the writer stays as long as they do.
  *
  *-------------------------------------------------------------------------
  */
@@ -49,7 +51,6 @@
 #include "storage/procsignal.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
-#include "utils/pidfile.h"
 #include "utils/timestamp.h"
 
 #define TIMER_SLACK_NS		2000UL
@@ -69,11 +70,17 @@ static GlError open_error;		/* as last reported */
 /* Claimed but not published: how long the next look waits. */
 static int64 poll_us = POLL_MIN_US;
 
+/* SIGTERM from the postmaster; from another while the server is stopping. */
+static volatile sig_atomic_t shutdown_requested = false;
+static bool leaving = false;
+
 static void
-handle_sigterm(SIGNAL_ARGS)
+handle_sigterm(int signal_number, siginfo_t *info, void *context)
 {
 	int			save_errno = errno;
 
+	if (info->si_pid == PostmasterPid)
+		shutdown_requested = true;
 	gl_stop_requested = true;
 	SetLatch(MyLatch);
 	errno = save_errno;
@@ -93,26 +100,6 @@ gl_writer_register(void)
 	strlcpy(worker.bgw_name, "grouplog writer", sizeof(worker.bgw_name));
 	strlcpy(worker.bgw_type, "grouplog writer", sizeof(worker.bgw_type));
 	RegisterBackgroundWorker(&worker);
-}
-
-/* Is the server going down, or was only this process asked to end? */
-static bool
-server_is_stopping(void)
-{
-	char		line[MAXPGPATH];
-	FILE	   *file = AllocateFile("postmaster.pid", "r");
-	bool		stopping = false;
-
-	/* Not to be had: better to be started again than to be gone for good. */
-	if (file == NULL)
-		return false;
-	for (int i = 1; fgets(line, sizeof(line), file) != NULL; i++)
-	{
-		if (i == LOCK_FILE_LINE_PM_STATUS)
-			stopping = strncmp(line, PM_STATUS_STOPPING, strlen(PM_STATUS_STOPPING)) == 0;
-	}
-	FreeFile(file);
-	return stopping;
 }
 
 static void
@@ -447,7 +434,8 @@ work(void)
 		until_us = Min(until_us, now_us + poll_us);
 		poll_us = Min(poll_us * 2, POLL_MAX_US);
 	}
-	if (gl_ring_insert_lsn(ring) != gl_ring_durable_lsn(ring) || atomic_load(&gl_shared->refusal) != 0)
+	if (gl_ring_insert_lsn(ring) != gl_ring_durable_lsn(ring) ||
+		atomic_load(&gl_shared->refusal) != 0 || leaving)
 		until_us = Min(until_us, now_us + SPACE_CHECK_US);
 
 	atomic_store(&gl_shared->join_target, decision.join_target == 0 ? GL_FIRST_ADAPTIVE :
@@ -527,8 +515,8 @@ idle(void)
 		}
 		return;
 	}
-	gl_io_wait_sleep(state == GL_STATE_STARTING || state == GL_STATE_UNAVAILABLE ?
-					 reopen_at_us : GL_NEVER,
+	gl_io_wait_sleep(state == GL_STATE_STARTING || state == GL_STATE_UNAVAILABLE ? reopen_at_us :
+					 leaving ? now_us + SPACE_CHECK_US : GL_NEVER,
 					 gl_wait_event(GL_WAIT_WRITER_MAIN));
 }
 
@@ -576,6 +564,44 @@ try_resume(bool *resumed)
 	gl_io_wait_sleep(gl_now_us() + RESUME_US, gl_wait_event(GL_WAIT_WRITER_MAIN));
 }
 
+/* Asked to end: returns if it is too early for that. */
+static void
+stop(bool resumed)
+{
+	GlError		error;
+
+	if (!shutdown_requested && !gl_server_is_stopping())
+	{
+		ereport(LOG, (errmsg("grouplog writer ends by request; another one carries on")));
+		proc_exit(1);
+	}
+
+	/*
+	 * The postmaster's signal may be lost in one that was pending already, so
+	 * we do not rely on it.
+	 */
+	if (!shutdown_requested && gl_sessions_remain())
+	{
+		if (!leaving)
+			ereport(LOG, (errmsg("grouplog writer ends with the last session, as the server is shutting down")));
+		leaving = true;
+		gl_stop_requested = false;
+		return;
+	}
+
+	/* From here on, the device has a minute. */
+	gl_stop_requested = true;
+	while (!have_token())
+		CHECK_FOR_INTERRUPTS();
+	if (!resumed && !resume(&error))
+	{
+		gl_error_report(LOG, &error);
+		proc_exit(1);
+	}
+	gl_log_close();
+	proc_exit(0);
+}
+
 static void
 open_io(void)
 {
@@ -595,8 +621,10 @@ void
 grouplog_writer_main(Datum arg)
 {
 	bool		resumed;
+	struct sigaction on_sigterm = {.sa_sigaction = handle_sigterm,.sa_flags = SA_SIGINFO | SA_RESTART};
 
-	pqsignal(SIGTERM, handle_sigterm);
+	sigemptyset(&on_sigterm.sa_mask);
+	(void) sigaction(SIGTERM, &on_sigterm, NULL);	/* pqsignal does not say who sent it */
 	pqsignal(SIGINT, SIG_IGN);	/* there is no statement to cancel */
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
@@ -634,18 +662,10 @@ grouplog_writer_main(Datum arg)
 	{
 		MemoryContextReset(CurrentMemoryContext);
 		handle_signals();
-		if (gl_stop_requested && (!resumed || !server_is_stopping()))
-		{
-			ereport(LOG, (errmsg("grouplog writer ends by request; another one carries on")));
-			proc_exit(1);
-		}
+		if (gl_stop_requested || shutdown_requested || leaving)
+			stop(resumed);
 		if (!have_token())
 			continue;
-		if (gl_stop_requested)
-		{
-			gl_log_close();
-			proc_exit(0);
-		}
 		if (!resumed)
 			try_resume(&resumed);
 		else if (atomic_load(&gl_shared->state) == GL_STATE_OPEN)

@@ -7,6 +7,7 @@ use GrouplogTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(sleep);
 
 # A period that never ends by itself here.
 my $node = new_node('shutdown',
@@ -101,6 +102,74 @@ foreach my $kind (qw(fast smart))
 	finish_load($load);
 	$node->start;
 	check_ledger($node, $ledger, 'H24 fast while all waited');
+}
+
+sub stop_without_waiting
+{
+	my ($kind) = @_;
+
+	system('pg_ctl', '-s', '-D', $node->data_dir, '-m', $kind, '-W', 'stop');
+	return wait_until(sub { slurp_file($node->data_dir . '/postmaster.pid') =~ /^stopping/m });
+}
+
+sub stopped
+{
+	my ($name) = @_;
+
+	ok(wait_until(sub { !-e $node->data_dir . '/postmaster.pid' }), $name);
+	$node->_update_pid(0);
+}
+
+# A smart shutdown waits for sessions; they need the log, whoever is told to end.
+{
+	my $session = $node->background_psql('postgres');
+	my $pid = writer_pid($node);
+	my $position = log_position($node);
+	my $number = 0;
+
+	$client = 9100;
+	ok(stop_without_waiting('smart'), 'H24 smart with a session: the server is stopping');
+	foreach my $mode (qw(batch group adaptive periodic))
+	{
+		foreach my $times (1, 2)
+		{
+			$session->query_safe("SELECT pg_terminate_backend($pid)");
+			my $key = "$client-" . ++$number . ':' . chr(97 + $number % 26) x 3;
+			my $lsn = $session->query_safe("SELECT grouplog.append('$key', '$mode')");
+
+			like($lsn, qr{^[0-9A-F]+/[0-9A-F]+$}, "H24 smart, the writer terminated: the session still appends ($mode, $times)");
+			note_append($ledger, $client, $number, 3, $lsn);
+		}
+	}
+	is($session->query_safe('SELECT writer_pid FROM grouplog.status'), $pid, '... by the same writer');
+	$session->quit;
+	stopped('H24 ... and when it has left, the server stops');
+	my @lines = log_since($node, $position) =~ /grouplog writer ends with the last session/g;
+	is(scalar @lines, 1, 'H24 ... the log says once why the writer stayed');
+	like(log_since($node, $position), qr/grouplog closed at LSN/, 'H24 ... and that it was closed');
+	$node->start;
+	$node->poll_query_until('postgres', q(SELECT state = 'open' FROM grouplog.status));
+	like(status($node, 'recovery'), qr/^clean at/, 'H24 ... as the next start finds');
+	check_ledger($node, $ledger, 'H24 smart, the writer terminated');
+}
+
+# The writer is told to end, and the server to stop, at once.  Then there may be no
+# writer to close the log: what was not waited for may be lost, as in a crash.
+foreach my $round (1 .. 4)
+{
+	my @loads = (
+		map({ start_load($node, $ledger, clients => 2, mode => $_) } qw(batch adaptive)),
+		start_load($node, $ledger, clients => 2, kind => 'async'));
+
+	wait_for_acks($_, 50) foreach @loads;
+	kill 'TERM', writer_pid($node);
+	sleep rand 0.02 if $round > 2;
+	stop_without_waiting('fast');
+	stopped("H24 fast, just after the writer was terminated, round $round: the server stops");
+	finish_load($_) foreach @loads;
+	$node->start;
+	$node->poll_query_until('postgres', q(SELECT state = 'open' FROM grouplog.status));
+	check_ledger($node, $ledger, "H24 fast, just after the writer was terminated, round $round");
 }
 
 $node->stop;
