@@ -107,12 +107,18 @@ drain(int64 deadline_us)
 	}
 }
 
-/* Seal the log with a close record, in a group of its own. */
+/*
+ * Seal the log with a close record, in a group of its own.  Where the log ends
+ * with its file, and there is no room for another one, it is sealed without.
+ * False: not all is durable.
+ */
 static bool
-seal(int64 deadline_us)
+seal(int64 deadline_us, bool *recorded)
 {
 	GlRing	   *ring = gl_ring();
 	GlSeed		seed = gl_shared_seed();
+
+	*recorded = true;
 
 	for (;;)
 	{
@@ -132,7 +138,12 @@ seal(int64 deadline_us)
 		}
 
 		if (!gl_group_file(&error))
-			return false;
+		{
+			gl_error_report(LOG, &error);
+			*recorded = false;
+			atomic_fetch_or(&ring->insert_lsn, GL_SEALED);
+			return gl_ring_insert_lsn(ring) == gl_ring_durable_lsn(ring);
+		}
 		position = gl_ring_durable_lsn(ring);
 		if (gl_ring_try_claim(ring, position, GL_RECORD_HEADER_SIZE, GetCurrentTimestamp(),
 							  true, &claim) != GL_CLAIM_OK)
@@ -153,15 +164,14 @@ seal(int64 deadline_us)
 void
 gl_log_close(void)
 {
-	bool		closed;
+	bool		recorded;
 
 	if (atomic_load(&gl_shared->state) != GL_STATE_OPEN)
 	{
 		gl_shared_wake_everybody();
 		return;
 	}
-	closed = seal(gl_now_us() + CLOSE_PATIENCE_US);
-	if (!closed)
+	if (!seal(gl_now_us() + CLOSE_PATIENCE_US, &recorded))
 	{
 		atomic_fetch_or(&gl_ring()->insert_lsn, GL_SEALED);
 		ereport(LOG, (errmsg("grouplog could not make the last records durable before shutdown")));
@@ -170,5 +180,7 @@ gl_log_close(void)
 	gl_files_close();
 	gl_shared_wake_everybody();
 	ereport(LOG,
-			(errmsg("grouplog closed at LSN %X/%X", LSN_FORMAT_ARGS(gl_ring_durable_lsn(gl_ring())))));
+			(errmsg(recorded ? "grouplog closed at LSN %X/%X" :
+					"grouplog closed at LSN %X/%X, without a close record",
+					LSN_FORMAT_ARGS(gl_ring_durable_lsn(gl_ring())))));
 }

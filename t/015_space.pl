@@ -35,7 +35,7 @@ sub set_conf
 my $recycled = sub {
 	my $oldest = lsn_number(status($node, 'oldest_lsn'));
 
-	delete $ledger->{acked}{$_} foreach grep { $ledger->{acked}{$_}{lsn} < $oldest } keys %{ $ledger->{acked} };
+	forget_before($ledger, $oldest);
 };
 
 # ---- refuse ----
@@ -50,6 +50,16 @@ my $recycled = sub {
 	cmp_ok(bytes_on_disk(), '<=', $budget, '... the budget is kept');
 	is(status($node, 'refusal'), 'max_size', '... status says why');
 	check_ledger($node, $ledger, 'max_size, refuse');
+
+	# the log ends with its file: no room for a close record, and nothing lost
+	my $position = log_position($node);
+	$node->stop('fast');
+	like(log_since($node, $position), qr/grouplog closed at LSN [0-9A-F]+\/[0-9A-F]+, without a close record/,
+		'H24 max_size, the last file full: closed without a close record');
+	unlike(log_since($node, $position), qr/could not make the last records durable/, '... but all is durable');
+	$node->start;
+	check_ledger($node, $ledger, 'H24 max_size, refuse, after a stop');
+	like(status($node, 'recovery'), qr/^unclean at/, '... and the start says what it found');
 	kill_server($node);
 	$node->start;
 	check_ledger($node, $ledger, 'max_size, refuse, after a crash');
@@ -73,7 +83,7 @@ my $recycled = sub {
 	cmp_ok($freed, '>', 0, 'truncate frees bytes');
 	cmp_ok($node->safe_psql('postgres', 'SELECT oldest_lsn FROM grouplog.status') && lsn_number(status($node, 'oldest_lsn')),
 		'<=', lsn_number($lsn), '... but no record at or after the LSN');
-	delete $ledger->{acked}{$_} foreach grep { $ledger->{acked}{$_}{lsn} < lsn_number(status($node, 'oldest_lsn')) } keys %{ $ledger->{acked} };
+	$recycled->();
 	check_ledger($node, $ledger, 'after truncate');
 	ok($node->poll_query_until('postgres', 'SELECT refusal IS NULL FROM grouplog.status'), 'truncate: appends are taken again');
 	append_some($node, $ledger, '... they work');
@@ -85,14 +95,21 @@ my $recycled = sub {
 {
 	set_conf('grouplog.on_full', 'recycle');
 	my @loads = map {
-		start_load($node, $ledger, clients => 2, mode => $_, records => 2500, size => sub { 3000 + $_[0] % 1000 })
-	} qw(batch periodic);
+		start_load($node, $ledger, clients => 1, mode => $_, records => 2500, size => sub { 3000 + $_[0] % 1000 })
+	} qw(batch periodic group adaptive);
 	my ($reads, $removed, $largest, @wrong) = (0, 0, 0);
 
-	while (grep { !GrouplogTest::process_is_gone($_->{pid}) } map { values %{ $_->{clients} } } @loads)
+	while (grep { !process_is_gone($_->{pid}) } map { values %{ $_->{clients} } } @loads)
 	{
 		my ($out, $err) = ('', '');
-		my $status = $node->psql('postgres',
+
+		# plainly, or by a cursor that other files are recycled beneath
+		my $status = $node->psql('postgres', $reads % 3 == 0 ?
+			q(BEGIN; DECLARE c CURSOR FOR SELECT lsn, payload FROM grouplog.read_text();
+			  CREATE TEMP TABLE t (lsn pg_lsn, payload text, before pg_lsn);
+			  DO $$ DECLARE c refcursor := 'c'; l pg_lsn; p text; b pg_lsn; n int := 0; BEGIN LOOP FETCH c INTO l, p; EXIT WHEN NOT FOUND;
+				INSERT INTO t VALUES (l, p, b); b := l; n := n + 1; IF n % 200 = 0 THEN PERFORM pg_sleep(0.01); END IF; END LOOP; END $$;
+			  SELECT count(*), bool_and(before IS NULL OR before < lsn), bool_and(payload ~ '^\d+-\d+:([a-z]?)\1*$') FROM t; COMMIT) :
 			q(SELECT count(*), bool_and(before IS NULL OR before < lsn), bool_and(payload ~ '^\d+-\d+:([a-z]?)\1*$')
 			  FROM (SELECT lsn, payload, lag(lsn) OVER () AS before FROM grouplog.read_text()) t),
 			stdout => \$out, stderr => \$err);
@@ -132,8 +149,10 @@ my $recycled = sub {
 	# crashes in the middle of it: what old files held does not come back
 	foreach my $round (1 .. 3)
 	{
-		my $load = start_load($node, $ledger, clients => 4, mode => 'batch', records => 3000, size => sub { 8000 });
-		wait_for_acks($load, 400);
+		my ($mode, $kind) = @{ [ [ 'batch', 'append' ], [ 'adaptive', 'batch' ], [ 'group', 'async' ] ]->[ $round - 1 ] };
+		my $load = start_load($node, $ledger, clients => 4, mode => $mode, kind => $kind, batch => 4, records => 3000,
+			size => sub { 8000 });
+		wait_for_acks($load, $kind eq 'batch' ? 100 : 400);
 		kill_server($node);
 		finish_load($load);
 		$node->start;
