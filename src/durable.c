@@ -135,8 +135,8 @@ gl_wait_durable(uint64 lsn, int64 timeout_us)
 		if (gl_reader_lsn_lost(lsn))
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_EXCEPTION),
-					 errmsg("the record at LSN %X/%X was lost in a crash", LSN_FORMAT_ARGS(lsn)),
-					 errdetail("It was in memory, not on stable storage, when the server went down.")));
+					 errmsg("the record at LSN %X/%X was lost", LSN_FORMAT_ARGS(lsn)),
+					 errdetail("It was not on stable storage when the server went down, or has been given up with grouplog.accept_end.")));
 		return true;
 	}
 
