@@ -134,6 +134,8 @@ judge('a refused record is absent', '', sub { note_refused($_[0], 4, 1, 0) });
 judge('a refused record is there', qr/^wrong: 4-1 was refused \(noted\), is at 0\/200000$/,
 	sub { note_refused($_[0], 4, 1, 0); push @{ $_[1] }, [ 'one', 0x200000, '4-1', 4, md5_hex('4-1:') ] });
 judge('an unsure record is absent', '', sub { note_unsure($_[0], 4, 1, 0, '0/200000') });
+judge('an unsure record is absent although nothing has crashed', qr/^missing: 4-1 at 0\/200000, noted$/,
+	sub { note_unsure($_[0], 4, 1, 0, '0/200000') }, uncrashed => 1);
 judge('an unsure record is there', '',
 	sub { note_unsure($_[0], 4, 1, 0, '0/200000'); push @{ $_[1] }, [ 'one', 0x200000, '4-1', 4, md5_hex('4-1:') ] });
 judge('an unsure record is there, but not whole', qr/^wrong: 4-1 at 0\/200000 is not what was sent/,

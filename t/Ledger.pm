@@ -344,13 +344,16 @@ sub plain_errors
 
 # ---- the check ----
 
-# judge_records(LEDGER, ROWS, lossy => SUB, after => LSN, oldest => LSN, databases => [...])
+# judge_records(LEDGER, ROWS, lossy => SUB, uncrashed => 1, after => LSN, oldest => LSN,
+#   databases => [...])
 #
 # rows: [ database, lsn, key, length, md5 ], in the order in which they were read.
 # Returns { missing, wrong, disorder, found, lost }: lists of what is wrong, and
 # two counts.  lossy: called with those acknowledged records that are not there
 # (ordered by LSN; { key, lsn, time }) and the last LSN that is; returns what is
-# wrong with that, or ''.  Such records are struck from the ledger.
+# wrong with that, or ''.  Such records are struck from the ledger.  uncrashed: the
+# server has not crashed since the first record and all is durable, so whatever was
+# handed an LSN must be there, too.
 sub judge_records
 {
 	my ($ledger, $rows, %options) = @_;
@@ -472,7 +475,8 @@ sub judge_records
 		push @missing, map { "$_->{key} at " . lsn_text($_->{lsn}) } @lost;
 	}
 
-	# what is missing with something of its session after it is a hole
+	# what is missing with something of its session after it is a hole; without
+	# a crash nothing may be missing
 	foreach my $entry (
 		$options{lossy} ? @lost : (),
 		map { { key => $_, %{ $ledger->{unsure}{$_} } } }
@@ -480,8 +484,11 @@ sub judge_records
 	{
 		my ($client) = $entry->{key} =~ /^(\d+)-/;
 
-		next unless defined $entry->{lsn} && defined $last_lsn{$client};
+		next unless defined $entry->{lsn};
 		next if $entry->{lsn} <= $after || $entry->{lsn} < $oldest;
+		push @missing, "$entry->{key} at " . lsn_text($entry->{lsn}) . ", $entry->{why}"
+		  if $options{uncrashed};
+		next unless defined $last_lsn{$client};
 		push @missing, "$entry->{key} at " . lsn_text($entry->{lsn}) . ': a hole, '
 		  . lsn_text($last_lsn{$client}) . ' is there'
 		  if $entry->{lsn} < $last_lsn{$client};

@@ -190,10 +190,11 @@ sub some
 	return join('; ', @list[ 0 .. ($#list > 4 ? 4 : $#list) ]) . $more;
 }
 
-# check_ledger(NODE, LEDGER, NAME, lossy => SUB, after => LSN, dbname => ...)
+# check_ledger(NODE, LEDGER, NAME, lossy => SUB, uncrashed => 1, after => LSN,
+#   dbname => ...)
 #
 # Three assertions, over all databases that clients have used, or the one named.
-# lossy: see judge_records.
+# lossy and uncrashed: see judge_records.
 sub check_ledger
 {
 	my ($node, $ledger, $name, %options) = @_;
