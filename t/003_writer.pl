@@ -154,6 +154,39 @@ foreach my $round (1 .. 2)
 		'9002-1 9002-2 9002-3 9002-4 9002-5', 'H17 what was in the log before a cancel became durable');
 }
 
+# ---- SIGSTOP for longer, with many sessions under statement_timeout ----
+{
+	my $pid = writer_pid($node);
+	my $seconds = long_run() ? 30 : 3;
+	my @loads = map {
+		start_load($node, $ledger, clients => 3, mode => $_, keep_going => 1, records => $_ eq 'periodic' ? 8000 : 1500,
+			options => '-c statement_timeout=200ms -c grouplog.group_window=2ms')
+	} qw(batch group adaptive periodic);
+
+	wait_for_acks($_, 20) foreach @loads;
+	kill 'STOP', $pid;
+	sleep $seconds;
+
+	# a database can't be dropped without the writer; but that can be cancelled
+	$node->safe_psql('postgres', 'CREATE DATABASE stuck');
+	my ($state) = sql_error($node, q(SET statement_timeout = '500ms'; DROP DATABASE stuck));
+	is($state, '57014', 'H17 writer stopped: DROP DATABASE can be cancelled');
+
+	kill 'CONT', $pid;
+	finish_load($_) foreach @loads;
+	foreach my $load (@loads)
+	{
+		my $mode = (qw(batch group adaptive periodic))[ (grep { $loads[$_] == $load } 0 .. 3)[0] ];
+
+		cmp_ok($load->{states}{57014} // 0, '>', 0, "H17 writer stopped for $seconds s under statement_timeout, $mode: cancelled");
+		is(join(' ', grep { $_ ne '57014' } keys %{ $load->{states} }), '', '... and no other error');
+	}
+	($state) = sql_error($node, q(SET statement_timeout = '60s'; DROP DATABASE stuck));
+	is($state, '00000', 'H17 ... and when it goes on, the database goes');
+	$node->safe_psql('postgres', q(SET statement_timeout = '60s'; SELECT grouplog.flush()));
+	check_ledger($node, $ledger, "H17 writer stopped for $seconds s under statement_timeout", uncrashed => 1);
+}
+
 # ---- DROP DATABASE waits for a barrier of every process ----
 {
 	my @loads = map { start_load($node, $ledger, clients => 2, mode => $_) } qw(batch periodic);
