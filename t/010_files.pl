@@ -8,7 +8,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('files', conf => { 'grouplog.io_method' => 'sync' });
+my $node = new_node('files');
 my $directory = log_directory($node);
 
 # A batch: one group.  Record i of batch b is "b.i:" and letters.
@@ -203,6 +203,8 @@ foreach my $way ('cut', 'zeros', 'garbage', 'one sector lost')
 		"1.4\n1.5\n" . expected([ 2, 24 ]), 'H7 the records after are read');
 	is($node->safe_psql('postgres', 'SELECT bad_lsn FROM grouplog.verify() WHERE NOT ok'), $bad,
 		'H7 verify names the LSN');
+	($state) = sql_error($node, q(CREATE DATABASE gone; SET statement_timeout = '60s'; DROP DATABASE gone));
+	is($state, '00000', 'H17 a corrupt log does not hold up DROP DATABASE');
 	is(join(' ', map { "$_->{name} $_->{bytes}" } segment_files($node)), "@before", 'H7 nothing is removed');
 
 	# restarts change nothing
@@ -225,6 +227,10 @@ foreach my $way ('cut', 'zeros', 'garbage', 'one sector lost')
 	append_batch(4, 3, 100);
 	my $all = expected([ 1, 2 ], [ 4, 3 ]);
 	is(keys_there(), $all, 'H7 appends go on');
+	my $given_up = lsn_text($lsn{'2.5'});
+	($state, $message) = sql_error($node, "SELECT grouplog.wait_durable('$given_up')");
+	is($state, '22000', 'H7 what was given up is known as lost');
+	like($message, qr/the record at LSN \Q$given_up\E was lost\n.*given up with grouplog\.accept_end/s, '... and not said to be lost in a crash');
 	kill_server($node);
 	$node->start;
 	wait_open();
@@ -304,6 +310,55 @@ sub keys_between
 		'H7 verify names it');
 	append_batch(5, 2, 100);
 	kill_server($node);
+}
+
+# ---- H9: length fields that go nowhere ----
+{
+	my @lengths = (
+		[ 'negative', pack('l<', -1) ], [ 'the smallest', pack('L<', 2**31) ], [ '0', pack('L<', 0) ],
+		[ 'below a header', pack('L<', 31) ], [ '2^31 - 1', pack('L<', 2**31 - 1) ],
+		[ 'just past the segment', pack('L<', 1024 * 1024 + 1) ], [ 'another, possible one', pack('L<', 64) ]);
+	my $middle = $files[ $#files - 2 ];
+	my ($key, $after) = grep { $lsn{$_} > $middle->{first} + 100_000 } @all_keys;
+	my $bad = lsn_text($lsn{$key});
+
+	# under a running server, in an older file
+	restore_log($node, 'many');
+	my ($file, $offset) = file_at($node, $lsn{$key});
+	my $right = read_bytes($file, $offset, 4);
+	$node->start;
+	wait_open();
+	foreach my $case (@lengths)
+	{
+		my ($name, $bytes) = @$case;
+
+		write_bytes($file, $offset, $bytes);
+		my ($state, $message) = sql_error($node, q(SET statement_timeout = '60s'; SELECT * FROM grouplog.read()));
+		is($state, 'XX001', "H9 length $name: a read stops there");
+		like($message, qr/LSN \Q$bad\E in file/, '... naming the LSN');
+		is($node->safe_psql('postgres', "SELECT split_part(payload, ':', 1) FROM grouplog.read_text('$bad', 1)"), $after,
+			'... the next record is read');
+		is($node->safe_psql('postgres', q(SET statement_timeout = '60s'; SELECT bad_lsn FROM grouplog.verify() WHERE NOT ok)), $bad,
+			'... verify names it');
+	}
+	write_bytes($file, $offset, $right);
+	is(keys_there(), join("\n", @all_keys), 'H9 put right, all is read');
+	kill_server($node);
+
+	# in the last group, where recovery looks
+	($file, $offset) = file_at($node, $lsn{'f5.100'});
+	foreach my $case (@lengths)
+	{
+		my ($name, $bytes) = @$case;
+
+		restore_log($node, 'many');
+		write_bytes($file, $offset, $bytes);
+		$node->start;
+		wait_open();
+		is(status($node, 'state'), 'open', "H9 length $name in the last record: open");
+		is(keys_there(), join("\n", @all_keys[ 0 .. $#all_keys - 1 ]), '... and all before it is read');
+		kill_server($node);
+	}
 }
 
 # ---- H8: a file in the middle is missing, or cut ----
@@ -544,7 +599,7 @@ foreach my $kind ('symbolic link', 'directory')
 
 # ---- another cluster ----
 {
-	my $other = new_node('other', start => 0, conf => { 'grouplog.io_method' => 'sync' });
+	my $other = new_node('other', start => 0);
 
 	restore_log($node, 'many');
 	system('cp', '-a', $directory, log_directory($other)) == 0 or die;
