@@ -568,8 +568,14 @@ try_resume(bool *resumed)
 static void
 stop(bool resumed)
 {
+	static int64 look_again_us = 0;
 	GlError		error;
 
+	if (leaving && !shutdown_requested && gl_now_us() < look_again_us)
+	{
+		gl_stop_requested = false;
+		return;
+	}
 	if (!shutdown_requested && !gl_server_is_stopping())
 	{
 		ereport(LOG, (errmsg("grouplog writer ends by request; another one carries on")));
@@ -585,6 +591,7 @@ stop(bool resumed)
 		if (!leaving)
 			ereport(LOG, (errmsg("grouplog writer ends with the last session, as the server is shutting down")));
 		leaving = true;
+		look_again_us = gl_now_us() + GL_SLEEP_SLICE_MS * 1000;
 		gl_stop_requested = false;
 		return;
 	}
