@@ -125,6 +125,24 @@ foreach my $round (1 .. 2)
 		  if $statement =~ /append\(/;
 	}
 
+	# how long after its time a wait ends, by the server's clock
+	my ($latest, $number) = (0, 0);
+	foreach my $mode (qw(batch group adaptive))
+	{
+		my $err;
+
+		$number++;
+		$node->psql('postgres', qq(SET statement_timeout = '300ms'; DO \$\$ BEGIN
+			PERFORM grouplog.append('9004-$number:', '$mode');
+			EXCEPTION WHEN query_canceled THEN
+			RAISE NOTICE 'late by % ms', round(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000 - 300);
+			END \$\$), stderr => \$err);
+		note_unsure($ledger, 9004, $number, 0);
+		like($err, qr/late by \d+ ms/, "H17 writer stopped: an append that is cancelled can be caught, $mode");
+		$latest = $1 if $err =~ /late by (\d+) ms/ && $1 > $latest;
+	}
+	note "figure: cancel_latency_ms $latest";
+
 	# a wait with a timeout of its own
 	is( $node->safe_psql('postgres',
 			q(SELECT grouplog.wait_durable(grouplog.append_async('9002-5:'), '200ms'))),
