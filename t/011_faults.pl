@@ -10,6 +10,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
+# Faults of io_uring's own: test/faults.
+plan skip_all => 'these faults do not reach io_uring' if (configured('io_method') // '') eq 'io_uring';
 use_faults() or plan skip_all => 'there is no C compiler';
 
 my $node = new_node('faults',
@@ -114,6 +116,8 @@ sub under_load
 	is($state, '58030', 'H12 flush fails');
 
 	# a new writer does not help, and does no harm
+	($state) = sql_error($node, q(CREATE DATABASE gone; SET statement_timeout = '60s'; DROP DATABASE gone));
+	is($state, '00000', 'H17 a device that fails does not hold up DROP DATABASE');
 	my $pid = writer_pid($node);
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 	ok(wait_for_writer($node, $pid), 'H12 the writer can be terminated meanwhile');
@@ -181,6 +185,19 @@ foreach my $case (
 	}
 }
 
+# ---- a device that is slow: every process must still answer ----
+{
+	set_fault(0, calls => ['write'], delay => 300);
+	my @loads = map { start_load($node, $ledger, clients => 2, mode => $_, keep_going => 1, records => 20,
+			options => '-c statement_timeout=250ms') } qw(batch group adaptive);
+	my ($state) = sql_error($node, q(CREATE DATABASE gone; SET statement_timeout = '60s'; DROP DATABASE gone));
+	is($state, '00000', 'H17 a slow device does not hold up DROP DATABASE');
+	finish_load($_) foreach @loads;
+	cmp_ok($loads[0]{states}{57014} // 0, '>', 0, 'H17 ... nor a cancel');
+	clear_faults();
+	crash_and_check('H17 slow device');
+}
+
 # ---- H13: no space for a file ----
 {
 	set_fault(0, calls => ['write'], files => ['spare'], error => ENOSPC);
@@ -194,6 +211,16 @@ foreach my $case (
 	like($message, qr/HINT/, '... with a hint');
 	like(status($node, 'refusal'), qr/no_space/, 'H13 shown in status');
 	check_ledger($node, $ledger, 'H13 reads go on');
+
+	# the log ends with its file: no room for a close record, and nothing lost
+	my $position = log_position($node);
+	$node->stop('fast');
+	like(log_since($node, $position), qr/grouplog closed at LSN [0-9A-F]+\/[0-9A-F]+, without a close record/,
+		'H24 no space for a new file, the last one full: closed without a close record');
+	unlike(log_since($node, $position), qr/could not make the last records durable/, 'H24 ... but all is durable');
+	start_with_faults($node);
+	check_ledger($node, $ledger, 'H24 closed without a close record');
+	like(status($node, 'recovery'), qr/^unclean at/, 'H24 ... and the start says what it found');
 
 	# a start needs no space
 	kill_server($node);
