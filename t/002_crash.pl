@@ -91,10 +91,10 @@ note "figure: kills $kills";
 			push @loads, start_load($node, $ledger, clients => 1, mode => $_, dbname => $database)
 			  foreach qw(batch adaptive);
 			push @loads, start_load($node, $ledger, clients => 1, mode => $_, dbname => $database,
-				kind => 'batch', batch => 7, records => 20000)
+				kind => 'batch', batch => 7, records => 7000)
 			  foreach qw(group adaptive);
 			push @loads, start_load($node, $ledger, clients => 1, dbname => $database,
-				kind => 'async', batch => 10, records => 20000);
+				kind => 'async', batch => 10, records => 7000);
 		}
 		wait_for_acks($_, 60) foreach @loads;
 		sleep rand 0.2;

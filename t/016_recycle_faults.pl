@@ -9,6 +9,9 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
+# Faults of renames and directories reach every server; those of writes, only one
+# that uses plain system calls.
+plan skip_all => 'these faults do not reach io_uring' if (configured('io_method') // '') eq 'io_uring';
 use_faults() or plan skip_all => 'there is no C compiler';
 
 my $node = new_node('recycle', start => 0,
@@ -23,7 +26,7 @@ my $ledger = new_ledger();
 my $recycled = sub {
 	my $oldest = lsn_number(status($node, 'oldest_lsn'));
 
-	delete $ledger->{acked}{$_} foreach grep { $ledger->{acked}{$_}{lsn} < $oldest } keys %{ $ledger->{acked} };
+	forget_before($ledger, $oldest);
 };
 
 start_with_faults($node);
@@ -61,6 +64,42 @@ $node->start;
 $node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
 $recycled->();
 check_ledger($node, $ledger, 'H11 faults while recycling, after a crash');
+
+# ---- H20: a crash at each step of a file's making and recycling ----
+my $crashes = 0;
+$node->stop;
+start_with_faults($node);
+foreach my $case (
+	[ 'a header is written',            { calls => ['write'],  files => ['spare'] } ],
+	[ 'a spare is synced',              { calls => [ 'fsync', 'fdatasync' ], files => ['spare'] } ],
+	[ 'a segment gets its name',        { calls => ['rename'], files => ['segment'] } ],
+	[ 'a spare or old file is renamed', { calls => ['rename'], files => ['spare'] } ],
+	[ 'the directory is synced',        { calls => ['fsync'],  files => ['directory'] } ],
+	[ 'the control file is written',    { calls => [ 'write', 'rename', 'fsync' ], files => ['control'] } ],
+	[ 'its first group is written',     { calls => ['write'],  files => ['segment'] } ])
+{
+	my ($what, $fault) = @$case;
+
+	foreach my $skip (0 .. (long_run() ? 9 : 1))
+	{
+		my $name = "H20 crash when $what, time $skip";
+		my $mode = (qw(batch group adaptive periodic))[ $crashes++ % 4 ];
+		my $load = start_load($node, $ledger, clients => 2, mode => $mode, records => 600, size => sub { 8000 });
+
+		set_fault(0, %$fault, delay => 60_000, skip => $skip, count => 1);
+		ok(wait_until(sub { fault_hits(0) > 0 }, 60), "$name: it has come so far");
+		kill_server($node);
+		finish_load($load);
+		clear_faults();
+		start_with_faults($node);
+		$node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+		is(status($node, 'state'), 'open', "$name: the log opens");
+		$recycled->();
+		check_ledger($node, $ledger, $name, $mode eq 'periodic' ? (lossy => sub { '' }) : ());
+		append_some($node, $ledger, "$name: appends go on");
+	}
+}
+is($node->safe_psql('postgres', 'SELECT bool_and(ok) FROM grouplog.verify()'), 't', 'H20 verify agrees');
 
 $node->stop;
 done_testing();
