@@ -109,7 +109,8 @@ sub stop_without_waiting
 	my ($kind) = @_;
 
 	system('pg_ctl', '-s', '-D', $node->data_dir, '-m', $kind, '-W', 'stop');
-	return wait_until(sub { slurp_file($node->data_dir . '/postmaster.pid') =~ /^stopping/m });
+	# the file goes when it has ended
+	return wait_until(sub { (eval { slurp_file($node->data_dir . '/postmaster.pid') } // 'stopping') =~ /^stopping/m });
 }
 
 sub stopped

@@ -212,16 +212,6 @@ foreach my $case (
 	like(status($node, 'refusal'), qr/no_space/, 'H13 shown in status');
 	check_ledger($node, $ledger, 'H13 reads go on');
 
-	# the log ends with its file: no room for a close record, and nothing lost
-	my $position = log_position($node);
-	$node->stop('fast');
-	like(log_since($node, $position), qr/grouplog closed at LSN [0-9A-F]+\/[0-9A-F]+, without a close record/,
-		'H24 no space for a new file, the last one full: closed without a close record');
-	unlike(log_since($node, $position), qr/could not make the last records durable/, 'H24 ... but all is durable');
-	start_with_faults($node);
-	check_ledger($node, $ledger, 'H24 closed without a close record');
-	like(status($node, 'recovery'), qr/^unclean at/, 'H24 ... and the start says what it found');
-
 	# a start needs no space
 	kill_server($node);
 	start_with_faults($node);

@@ -193,6 +193,34 @@ my $recycled = sub {
 	$node->reload;
 	ok($node->poll_query_until('postgres', 'SELECT refusal IS NULL FROM grouplog.status'), 'min_free_space lowered: taken again');
 	append_some($node, $ledger, '... they work');
+
+	# the log ends with its file, and there is no room for another: closed without a record
+	my $segment = 1024 * 1024;
+	my @size = (0);
+	$ledger->{size}{9300} = sub { $size[ $_[0] ] };
+	while ((my $left = $segment - lsn_number(status($node, 'insert_lsn')) % $segment) != $segment)
+	{
+		my $key = '9300-' . @size . ':';
+		my $letter = chr(97 + @size % 26);
+		my $span = $left < 96 ? 4096 : $left < 33_000 ? $left : 32_768;
+
+		push @size, $span - 32 - length $key;
+		note_append($ledger, 9300, $#size, 0,
+			$node->safe_psql('postgres', "SELECT grouplog.append('$key' || repeat('$letter', $size[-1]), 'batch')"));
+	}
+	$node->append_conf('postgresql.conf', 'grouplog.min_free_space = 2147483647');
+	$node->reload;
+	ok($node->poll_query_until('postgres', q(SELECT refusal = 'min_free_space' FROM grouplog.status)), 'H24 the last file full, no room for another');
+	unlink glob(log_directory($node) . '/spare-*');
+	my $position = log_position($node);
+	$node->stop('fast');
+	like(log_since($node, $position), qr/grouplog closed at LSN [0-9A-F]+\/[0-9A-F]+, without a close record/, '... closed without a close record');
+	unlike(log_since($node, $position), qr/could not make the last records durable/, '... but all is durable');
+	$node->append_conf('postgresql.conf', 'grouplog.min_free_space = 0');
+	$node->start;
+	check_ledger($node, $ledger, 'H24 closed without a close record');
+	like(status($node, 'recovery'), qr/^unclean at/, 'H24 ... and the start says what it found');
+	append_some($node, $ledger, 'H24 ... appends go on');
 	check_ledger($node, $ledger, 'at last');
 }
 
