@@ -250,7 +250,8 @@ expect(GlPolicy *policy, const GlPending *pending)
 	else
 	{
 		policy->burst = policy->released;
-		if (pending->adaptive > 0 &&
+		/* After the sync, it may be one of those released, back already. */
+		if (pending->adaptive > 0 && pending->adaptive_us < policy->done_us &&
 			pending->adaptive_us - policy->cut_us < policy->sync_us / MISSED_BY)
 			policy->burst += pending->waiters;
 	}

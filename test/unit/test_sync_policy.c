@@ -414,6 +414,25 @@ test_adaptive_alone(void **state)
 	}
 }
 
+/* ... nor when it is back before anybody has looked, after a sync much shorter than most. */
+static void
+test_adaptive_alone_is_back(void **state)
+{
+	static const int64_t syncs[] = {50 * SYNC, 20, SYNC, 1};
+
+	(void) state;
+	for (int i = 0; i < 3000; i++)
+	{
+		append(GL_SYNC_ADAPTIVE);
+		assert_syncs(GL_FLUSH_JOINED);
+		gl_policy_cut(&policy, &pending, now);
+		gl_pending_reset(&pending);
+		now += syncs[i % 4];
+		gl_policy_done(&policy, now);
+		now += i % 3;
+	}
+}
+
 /* ... nor with any number of records beside it for which nobody waits. */
 static void
 test_adaptive_counts_waiters(void **state)
@@ -769,6 +788,7 @@ main(void)
 		cmocka_unit_test_setup(test_names, setup),
 		cmocka_unit_test_setup(test_adaptive_first, setup),
 		cmocka_unit_test_setup(test_adaptive_alone, setup),
+		cmocka_unit_test_setup(test_adaptive_alone_is_back, setup),
 		cmocka_unit_test_setup(test_adaptive_counts_waiters, setup),
 		cmocka_unit_test_setup(test_adaptive_joins_half_groups, setup),
 		cmocka_unit_test_setup(test_adaptive_wakes_idle_writer, setup),
