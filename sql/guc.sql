@@ -23,6 +23,7 @@ SET grouplog.sync_lag_limit = '1min';
 SET grouplog.max_size = '1GB';
 SET grouplog.on_full = 'recycle';
 SET grouplog.min_free_space = 0;
+SET grouplog.log_sync_min_duration = 0;
 SET grouplog.buffers = '1MB';
 SET grouplog.segment_size = '1MB';
 SET grouplog.directory = 'elsewhere';

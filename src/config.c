@@ -24,6 +24,7 @@ int			gl_sync_lag_limit = 1500;
 int			gl_max_size = -1;
 int			gl_on_full = GL_ON_FULL_REFUSE;
 int			gl_min_free_space = 512;
+int			gl_log_sync_min_duration = 1000;
 int			gl_buffers = 4096;
 int			gl_segment_size = 64;
 char	   *gl_directory = NULL;
@@ -186,6 +187,12 @@ gl_config_define(void)
 							NULL,
 							&gl_min_free_space, 512, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	/* As log_autovacuum_min_duration: what the server does by itself, when it is slow. */
+	DefineCustomIntVariable("grouplog.log_sync_min_duration",
+							"Sets the time above which a sync of the log is warned of in the server log.",
+							"-1 turns the warnings off; there is at most one in 10 seconds.",
+							&gl_log_sync_min_duration, 1000, -1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomStringVariable("grouplog.directory",
 							   "Sets the directory of the log's files.",
 							   "Relative names lie in the data directory.",

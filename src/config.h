@@ -36,6 +36,7 @@ extern int	gl_sync_lag_limit;	/* ms */
 extern int	gl_max_size;		/* MB, or -1 */
 extern int	gl_on_full;			/* GlOnFull */
 extern int	gl_min_free_space;	/* MB */
+extern int	gl_log_sync_min_duration;	/* ms, or -1 */
 
 /* at server start */
 extern int	gl_buffers;			/* kB */

@@ -16,6 +16,7 @@
 #include "io_wait.h"
 #include "miscadmin.h"
 #include "shared.h"
+#include "slow_sync.h"
 
 static GlIoOp op;
 static bool in_flight = false;
@@ -190,7 +191,10 @@ gl_flush_poll(int64 now_us, GlError *error)
 	if (!in_flight)
 		return GL_FLUSH_IDLE;
 	if (op.state != GL_IO_DONE)
+	{
+		gl_slow_sync_in_progress(group.start_ns);
 		return GL_FLUSH_IN_FLIGHT;
+	}
 
 	if (op.error != 0)
 	{
@@ -220,6 +224,7 @@ gl_flush_poll(int64 now_us, GlError *error)
 	in_flight = false;
 	gl_group_acknowledge(&group, now_us, enableFsync);
 	gl_policy_done(&policy, now_us);
+	gl_slow_sync_done(group.start_ns);
 	if (group.waiters > 1)
 		lone_groups = 0;
 	else if (group.waiters == 1)

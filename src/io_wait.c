@@ -17,6 +17,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "shared.h"
+#include "slow_sync.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/pmsignal.h"
@@ -155,6 +156,7 @@ gl_io_perform(GlIoOp *op)
 {
 	/* Not on a stack: the kernel may complete it after an error has unwound that. */
 	static GlIoOp running;
+	int64		start_ns = gl_now_ns();
 
 	running = *op;
 	running.state = GL_IO_IDLE;
@@ -162,8 +164,11 @@ gl_io_perform(GlIoOp *op)
 	while (running.state != GL_IO_DONE)
 	{
 		gl_io_check_interrupts();
+		gl_slow_sync_in_progress(start_ns);
 		gl_io_wait_sleep(gl_now_us() + GL_SLEEP_SLICE_MS * 1000, gl_wait_event(GL_WAIT_WRITER_IO));
 	}
+	if (running.error == 0)
+		gl_slow_sync_done(start_ns);
 
 	/* What else set the latch meanwhile is for the main loop. */
 	SetLatch(MyLatch);
