@@ -162,6 +162,12 @@ spare_allowed(uint64 beyond, bool use_reserve, int *refusal, GlError *error)
 	return true;
 }
 
+/*
+ * What the server log was told last: refusal itself is taken back whenever there
+ * is hope (see gl_spares_retry), which is no news.
+ */
+static uint32 told = GL_REFUSE_NOTHING;
+
 static void
 set_refusal(int refusal, const GlError *error)
 {
@@ -173,11 +179,12 @@ set_refusal(int refusal, const GlError *error)
 	if (refusal != GL_REFUSE_NOTHING)
 	{
 		gl_shared_set_error(&gl_shared->problem, error);
-		if (before != (uint32) refusal)
+		if (before != (uint32) refusal && told != (uint32) refusal)
 			gl_error_report(LOG, error);
 	}
-	else if (before != GL_REFUSE_NOTHING)
+	else if (before != GL_REFUSE_NOTHING || told != GL_REFUSE_NOTHING)
 		ereport(LOG, (errmsg("grouplog can make new files again")));
+	told = (uint32) refusal;
 	atomic_store(&gl_shared->refusal, (uint32) refusal);
 	if (before != (uint32) refusal)
 		gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
@@ -192,16 +199,17 @@ fill_failed(int os_error, const char *what, GlError *error)
 	gl_error_set(error, gl_error_sqlstate(os_error), os_error,
 				 os_error == ENOSPC || os_error == EDQUOT ? "Free disk space; appends go on by themselves when there is some." : NULL,
 				 "could not %s file \"%s\": %s", what, path, strerror(os_error));
+	/* One that could not be made is not to be removed: on a read-only file system not even that works. */
 	if (fill_fd >= 0)
 	{
 		close(fill_fd);
 		ReleaseExternalFD();
+		if (unlink(path) != 0 && errno != ENOENT)
+			ereport(LOG,
+					(errcode_for_file_access(),
+					 errmsg("could not remove file \"%s\": %m", path)));
 	}
 	fill_fd = -1;
-	if (unlink(path) != 0 && errno != ENOENT)
-		ereport(LOG,
-				(errcode_for_file_access(),
-				 errmsg("could not remove file \"%s\": %m", path)));
 	retry_us = gl_now_us() + RETRY_US;
 	return false;
 }
