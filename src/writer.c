@@ -260,12 +260,16 @@ fsync_setting_changed(void)
 	if (!gl_files_reopen(&error))
 	{
 		/* A continuation file takes over; what could not be synced is tried again. */
-		gl_error_report(LOG, &error);
+		if (fsync_retry_us == 0)
+			gl_error_report(LOG, &error);
 		gl_failure_note(&error);
 		gl_files_abandon();
 		fsync_retry_us = gl_now_us() + FSYNC_RETRY_US;
 		return;
 	}
+	if (fsync_retry_us != 0)
+		ereport(LOG, (errmsg("grouplog could sync its files at last")));
+	fsync_retry_us = 0;
 	fsync_changed = false;
 	if (enableFsync)
 		atomic_store(&gl_shared->fsync_on, 1);
@@ -392,6 +396,8 @@ work(void)
 		fsync_setting_changed();
 
 	until_us = pause_us;
+	if (fsync_changed)
+		until_us = Min(until_us, fsync_retry_us);
 	memset(&decision, 0, sizeof(decision));
 	decision.wake_us = GL_NEVER;
 	urgent = atomic_load(&gl_shared->urgent_lsn);
