@@ -8,6 +8,8 @@
 #	make unit, make sim   the tests that need no server
 #	make bench            measure it beside its peers (under 10 minutes);
 #	                      make bench-full: everything (hours). See bench/README.md
+#	make soak             everything at once for an hour, in a private installation;
+#	                      GROUPLOG_SOAK_SECONDS=600 for ten minutes
 #	make installcheck     SQL tests against a running server (preloaded)
 #	make clean            remove what was built here
 #
@@ -35,7 +37,7 @@ endif
 EXTRA_CLEAN = build log results regression.diffs regression.out \
 	output_iso tmp_check tmp_check_iso
 
-.PHONY: all test demo demo-stop bench bench-full unit unit-build sim no-postgresql
+.PHONY: all test demo demo-stop bench bench-full soak unit unit-build sim no-postgresql
 
 # what is said when nothing else is
 all:
@@ -158,6 +160,10 @@ endif
 
 test:
 	@PG_CONFIG="$(PG_CONFIG)" $(here)/test/run $(SUITES)
+
+soak:
+	@PG_CONFIG="$(PG_CONFIG)" PROVE_TESTS=test/faults/t/s001_soak.pl \
+		PROVE_SECONDS=$$(($${GROUPLOG_SOAK_SECONDS:-3600} + 1200)) $(here)/test/run tap
 
 demo:
 	@PG_CONFIG="$(PG_CONFIG)" FILE="$(FILE)" DEMO_DIR="$(DEMO_DIR)" $(here)/test/demo start
