@@ -275,8 +275,9 @@ sub take_in
 	{
 		if ($block !~ /^psql:[^:]+:(\d+): (?:ERROR|FATAL):  (\w{5}): /)
 		{
+			# terminated; or a BEGIN was cancelled, and so its ROLLBACK has nothing to end
 			problem("client $client: $block")
-			  unless $block =~ /^psql:[^:]+:\d+: (?:server closed the connection|error: connection to server was lost|fatal:)/
+			  unless $block =~ /^psql:[^:]+:\d+: (?:server closed the connection|error: connection to server was lost|no connection to the server|fatal:|WARNING:  25P01: )/
 			  || $block =~ /^\s*$/;
 			next;
 		}
