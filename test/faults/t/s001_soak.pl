@@ -441,16 +441,17 @@ foreach my $session (@stay, $reader)
 my $checked = '';    # all before this LSN is compared already
 my $checked_records = 0;
 
-# The other database: empty payloads, and the largest, both without a key.
+# The other database: empty payloads, and the largest, both without a key.  In a
+# flood, so many of these that records go before they are compared.
 sub write_other_script
 {
-	my ($path) = @_;
+	my ($path, $flood) = @_;
 
 	open my $file, '>', $path or die "$path: $!";
-	foreach (1 .. 60)
+	foreach (1 .. ($flood ? 500 : 60))
 	{
 		my $mode = $modes[ rand @modes ];
-		print $file rand() < 0.8
+		print $file rand() < ($flood ? 0.05 : 0.8)
 		  ? "SELECT 0, grouplog.append('', '$mode');\n"
 		  : "SELECT $limit, grouplog.append(decode(repeat('ff', $limit), 'hex'), '$mode');\n";
 	}
@@ -493,8 +494,9 @@ sub compare
 sub play
 {
 	my ($round, $writers) = @_;
-	my (@short, @scripts);
+	my @short;
 
+	set_and_reload('grouplog.on_full' => 'recycle');
 	foreach my $session (@stay)
 	{
 		$session->{text} = '';
@@ -510,7 +512,7 @@ sub play
 		$session->{script} = $script;
 		push @short, $session;
 	}
-	write_other_script(scratch('other.sql'));
+	write_other_script(scratch('other.sql'), $round % 8 == 3);
 	my $other = start_psql('shortother', 'other', '-f', scratch('other.sql'));
 	close $other->{input};
 
@@ -538,7 +540,9 @@ FROM (SELECT lsn, payload, lag(lsn) OVER () AS before FROM grouplog.read_text('$
 		sleep 0.01 + rand 0.1;
 		last if time > $end && !ok(0, "round $round ends");
 	}
-	set_and_reload('grouplog.min_free_space' => '0', 'grouplog.on_full' => 'recycle', 'fsync' => 'on');
+	# while the log is compared nothing goes
+	set_and_reload('grouplog.min_free_space' => '0', 'grouplog.on_full' => 'refuse', 'fsync' => 'on');
+	sleep 0.1;
 	foreach my $session (@stay, $reader)
 	{
 		wait_done($session, $round) or BAIL_OUT("session $session->{name} hangs in round $round");
@@ -574,7 +578,7 @@ for (my $round = 1; time - $begin < $seconds || $round <= 3; $round++)
 # ---- at the end ----
 
 is(join("\n", map { substr $_, 0, 200 } @problems[ 0 .. min(9, $#problems) ]), '', 'sessions were told nothing strange');
-cmp_ok($figure{$_}, '>', 0, "there were some: $_") foreach qw(acknowledged cancelled terminated reloads writers reads named);
+cmp_ok($figure{$_}, '>', 0, "there were some: $_") foreach qw(acknowledged cancelled terminated reloads writers reads named given);
 is($node->safe_psql('postgres', 'SELECT count(*) FROM grouplog.verify() WHERE NOT ok'), 0, 'verify finds nothing wrong');
 
 @figure{qw(recycled removed)} = split /\|/, $node->safe_psql('postgres', 'SELECT segments_recycled, segments_removed FROM grouplog.stat');
