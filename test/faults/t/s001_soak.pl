@@ -406,18 +406,18 @@ sub bytes_on_disk
 }
 
 my %series;    # name => [ values ]
-my %bound;     # name => what more it may be at the end
 
 sub sample
 {
 	my ($writer_stays) = @_;
 	my $writer = $node->safe_psql('postgres', 'SELECT writer_pid FROM grouplog.status');
 
+	# a new writer begins with few
 	if ($writer_stays)
 	{
 		push @{ $series{'writer: memory, kB'} }, anonymous_kb($writer);
+		push @{ $series{'writer: descriptors'} }, descriptors($writer);
 	}
-	push @{ $series{'writer: descriptors'} }, descriptors($writer);
 	foreach my $session (@stay, $reader)
 	{
 		push @{ $series{"$session->{name}: memory, kB"} }, anonymous_kb($session->{backend});
