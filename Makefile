@@ -6,6 +6,10 @@
 #	                      SUITES="unit tap" for some of them (see test/run)
 #	make demo             see it at work; make demo-stop ends it
 #	make unit, make sim   the tests that need no server
+#	make sim-deep         the simulation of the log, SIM_STEPS=10000000
+#	make fuzz             libFuzzer (clang), FUZZ_SECONDS=600
+#	make sanitize         unit tests and simulations with sanitizers
+#	make model            the models in test/model, with spin
 #	make bench            measure it beside its peers (under 10 minutes);
 #	                      make bench-full: everything (hours). See bench/README.md
 #	make soak             everything at once for an hour, in a private installation;
@@ -37,7 +41,8 @@ endif
 EXTRA_CLEAN = build log results regression.diffs regression.out \
 	output_iso tmp_check tmp_check_iso
 
-.PHONY: all test demo demo-stop bench bench-full soak unit unit-build sim no-postgresql
+.PHONY: all test demo demo-stop bench bench-full soak unit unit-build sim no-postgresql \
+	sim-deep fuzz sanitize sanitize-address sanitize-thread model
 
 # what is said when nothing else is
 all:
@@ -118,7 +123,8 @@ unit_libs = $(shell $(PG_CONFIG) --pkglibdir)/libpgport.a \
 unit_sources = $(sort $(wildcard $(unit_dir)/*.c))
 unit_tests = $(patsubst $(unit_dir)/%.c,$(unit)/%,$(filter $(unit_dir)/test_%,$(unit_sources)))
 unit_sims = $(patsubst $(unit_dir)/%.c,$(unit)/%,$(filter $(unit_dir)/sim_%,$(unit_sources)))
-# anything else there, but a fuzz target, helps several of them
+fuzz_targets = $(patsubst $(unit_dir)/%.c,%,$(filter $(unit_dir)/fuzz_%,$(unit_sources)))
+# anything else there helps several of them
 unit_helpers = $(filter-out $(unit_dir)/test_% $(unit_dir)/sim_% $(unit_dir)/fuzz_%,$(unit_sources))
 unit_lib_objs = $(patsubst $(here)/src/%.c,$(unit)/%.o,$(wildcard $(pure:%=$(here)/src/%.c))) \
 	$(patsubst $(unit_dir)/%.c,$(unit)/%.o,$(unit_helpers))
@@ -134,21 +140,84 @@ sim: $(unit_sims)
 
 $(unit)/%.o: $(here)/src/%.c $(unit_headers) | $(unit)
 	$(CC) $(unit_cflags) $(unit_cppflags) -c -o $@ $<
+$(unit)/fuzz_%.o: $(unit_dir)/fuzz_%.c $(unit_headers) | $(unit)
+	$(CC) $(unit_cflags) $(unit_cppflags) -DLLVMFuzzerTestOneInput=fuzz_$* -c -o $@ $<
+$(unit)/test_corpus.o: unit_cppflags += -DCORPUS='"$(abspath $(unit_dir))/corpus"'
 $(unit)/%.o: $(unit_dir)/%.c $(unit_headers) | $(unit)
 	$(CC) $(unit_cflags) $(unit_cppflags) -c -o $@ $<
 $(unit)/libpure.a: $(unit_lib_objs)
 	rm -f $@
 	$(AR) rcs $@ $^
-$(unit_tests) $(unit_sims): $(unit)/%: $(unit)/%.o $(unit)/libpure.a
+$(unit_tests) $(filter-out $(unit)/sim_log,$(unit_sims)): $(unit)/%: $(unit)/%.o $(unit)/libpure.a
 	$(CC) $(unit_cflags) -o $@ $^ $(unit_libs)
-$(unit):
+$(unit)/test_corpus: $(fuzz_targets:%=$(unit)/%.o)
+
+# sim_log runs the server's modules, all but those that are SQL, on a simulated
+# kernel and PostgreSQL.  Their system calls get other names, and their static
+# variables lie in one section, which each simulated process has a copy of.
+server_modules = $(filter-out config io_uring sql stats_sql stream,$(sources:src/%.c=%))
+server_cflags = -std=gnu11 -O2 -g $(warnings) -fno-pie -fno-strict-aliasing -fwrapv \
+	-fexcess-precision=standard $(UNIT_CFLAGS)
+server_cppflags = -I$(here)/src -I$(unit_dir)/server -I$(shell $(PG_CONFIG) --includedir-server) \
+	-D_GNU_SOURCE -DUSE_ASSERT_CHECKING=1 -DGL_SEGMENT_SIZE_MIN=16384 \
+	-DGL_SEGMENT_SIZE_MAX=1048576 -DGL_RING_SIZE_MIN=8192
+server_headers = $(unit_headers) $(wildcard $(unit_dir)/server/*.h)
+
+$(unit)/server/%.o: $(here)/src/%.c $(server_headers) | $(unit)/server
+	$(CC) $(server_cflags) $(server_cppflags) -c -o $@ $<
+$(unit)/server/%.o: $(unit_dir)/server/%.c $(server_headers) | $(unit)/server
+	$(CC) $(server_cflags) $(server_cppflags) -c -o $@ $<
+$(unit)/sim_log.o: $(unit_dir)/sim_log.c $(server_headers) | $(unit)
+	$(CC) $(server_cflags) $(server_cppflags) -c -o $@ $<
+$(unit)/server/modules.o: $(server_modules:%=$(unit)/server/%.o) $(unit_dir)/server/simcalls.syms
+	$(LD) -r -o $@.all $(filter %.o,$^)
+	objcopy --redefine-syms=$(unit_dir)/server/simcalls.syms \
+		--set-section-flags .bss=alloc,load,contents,data --rename-section .bss=glstate \
+		--rename-section .data=glstate $@.all $@
+	rm -f $@.all
+$(unit)/sim_log: $(unit)/sim_log.o $(unit)/server/simos.o $(unit)/server/simpg.o $(unit)/server/modules.o
+	$(CC) $(server_cflags) -no-pie -o $@ $^ $(shell $(PG_CONFIG) --pkglibdir)/libpgport.a -lpthread -lm
+$(unit) $(unit)/server:
 	mkdir -p $@
 
 .SECONDARY: $(unit_tests:=.o) $(unit_sims:=.o)
 
+# ---- the same, for longer, or under the eyes of others ----
+
+SIM_STEPS ?= 10000000
+sim-deep: $(unit)/sim_log $(unit)/sim_recovery
+	@failed=0; SIM_STEPS=$(SIM_STEPS) $(unit)/sim_log || failed=1; \
+	$(unit)/sim_recovery || failed=1; exit $$failed
+
+# with libFuzzer, FUZZ_SECONDS in all
+FUZZ_SECONDS ?= 600
+fuzz: $(unit)
+	@CLANG=$(FUZZ_CC) SECONDS_IN_ALL=$(FUZZ_SECONDS) BUILD=$(unit) \
+		FLAGS="$(filter-out $(liburing_cflags),$(unit_cppflags)) -DFRONTEND" \
+		LIBS="$(shell $(PG_CONFIG) --pkglibdir)/libpgport.a" \
+		$(unit_dir)/run-fuzz $(fuzz_targets)
+FUZZ_CC ?= clang
+
+# unit tests and simulations with sanitizers, in folders of their own
+sanitizers = -g -O1 -fno-omit-frame-pointer
+sanitize:
+	@$(MAKE) -s -f $(lastword $(MAKEFILE_LIST)) unit=build/address sanitize-address \
+		UNIT_CFLAGS="$(sanitizers) -fsanitize=address,undefined -fno-sanitize-recover=all"
+	@$(MAKE) -s -f $(lastword $(MAKEFILE_LIST)) unit=build/thread sanitize-thread \
+		UNIT_CFLAGS="$(sanitizers) -fsanitize=thread"
+sanitize-address: unit-build
+	@ASAN_OPTIONS=detect_stack_use_after_return=0 $(unit_dir)/run-sanitized $(unit) \
+		$(notdir $(unit_tests) $(unit_sims))
+sanitize-thread: $(unit)/test_ring $(unit)/test_ring_threads
+	@$(unit_dir)/run-sanitized $(unit) test_ring test_ring_threads
+
+# with spin
+model:
+	@$(here)/test/model/run
+
 else							# no PGXS
 
-all install installcheck clean unit unit-build sim: no-postgresql
+all install installcheck clean unit unit-build sim sim-deep fuzz sanitize: no-postgresql
 no-postgresql:
 	@echo "$(PG_CONFIG) or its build system was not found: install postgresql-server-dev-NN," >&2
 	@echo "or name another: make PG_CONFIG=/path/to/pg_config" >&2

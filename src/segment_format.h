@@ -52,9 +52,12 @@
 #define GL_SEGMENT_MAGIC		"grouplog"
 #define GL_SEGMENT_VERSION		1
 #define GL_SEGMENT_NAME_SIZE	32	/* 8 + 1 + 16 + 4 characters, NUL, spare */
+/* tests use smaller ones */
+#ifndef GL_SEGMENT_SIZE_MIN
 #define GL_SEGMENT_SIZE_MIN		(UINT64_C(1) << 20)
 #define GL_SEGMENT_SIZE_MAX		(UINT64_C(1) << 30)
 #define GL_RING_SIZE_MIN		(UINT64_C(1) << 17)
+#endif
 #define GL_RING_SIZE_MAX		(UINT64_C(1) << 30)
 
 /* No file begins beyond this, so positions in a file never overflow. */

@@ -1,0 +1,917 @@
+/*-------------------------------------------------------------------------
+ *
+ * sim_log.c
+ *		The whole log, in a simulated server on a simulated disk.
+ *
+ *	SIM_SEED=n SIM_STEPS=n SIM_VERBOSE=1 sim_log
+ *
+ * The modules are the real ones, writer and appenders, from the ring to the
+ * files; PostgreSQL and the kernel are simulated (server/).  Many processes
+ * run, one at a time, switched at random at system calls, clocks and sleeps, so
+ * also between claim and publish.  What is done to them:
+ *
+ *	- power cuts and crashes of the server between any two steps, those of
+ *	  starting included; what was in flight lands, or in part, or not;
+ *	- EIO on writes, syncs, directory syncs, opens and renames; short writes; a
+ *	  full disk; the budget, with and without recycling;
+ *	- the writer ends and another one carries on, while writes of the first may
+ *	  still land; it or a session stops for a while; sessions are cancelled and
+ *	  terminated; clocks jump; clean shutdowns;
+ *	- and, in some worlds, silent damage: bits flip, sectors are zeros, garbage or
+ *	  other sectors, writes are lost or go astray.
+ *
+ * Every append has a stream of its own, so whatever is read is known.  Checked
+ * whenever the log opens, and now and then in between:
+ *	- acknowledged records are there, byte for byte, in order, once;
+ *	- so is every record that was read before, after a crash too;
+ *	- nothing else is there but what was sent; what was refused never is, and
+ *	  what was lost in a crash never comes back;
+ *	- no LSN is handed out twice;
+ *	- without silent damage nothing is ever called corrupt, and after a clean
+ *	  shutdown the log is called clean;
+ *	- with it, what is damaged is reported: the log does not open, or is corrupt,
+ *	  or a reader stops there; what may go unreported is the end of the log, if no
+ *	  record that is left proves that there was more (doc/design.md);
+ *	- when all faults are over, every call ends.
+ *
+ * A world is a log from its making to its end; its seed alone replays it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "server/simos.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <time.h>
+
+#include "append.h"
+#include "config.h"
+#include "durable.h"
+#include "miscadmin.h"
+#include "request.h"
+#include "segment.h"
+#include "shared.h"
+#include "tail.h"
+#include "utils/memutils.h"
+#include "writer.h"
+
+#define MAX_RECORDS		20000
+#define ARENA_SIZE		(16 << 20)
+#define APPENDERS		5
+
+typedef enum Outcome
+{
+	SENT,						/* no answer yet, or none that says anything */
+	ACKNOWLEDGED,				/* or read by somebody */
+	REFUSED,
+	LOST						/* not found after a crash */
+} Outcome;
+
+typedef struct Record
+{
+	uint64		lsn;			/* 0: not known */
+	uint64		after;			/* an LSN that was handed out before it was sent */
+	uint64		upto;			/* the LSN that its call returned, or 0 */
+	uint32		payload;		/* in the arena */
+	uint32		size;
+	uint32		count;			/* records of its batch */
+	uint32		run;
+	uint32		seen;			/* the last check that found it */
+	Outcome		outcome;
+} Record;
+
+static Record records[MAX_RECORDS];
+static uint32 record_count;
+static uint8 arena[ARENA_SIZE];
+static uint32 arena_used;
+
+/* of this world */
+static uint64 world_seed;
+static uint32 world_steps_at;
+static uint32 run;
+static uint32 checks;
+static uint64 handed_out;		/* end of the last claim */
+static uint64 returned;			/* the largest LSN that any call returned */
+static uint64 truncated_to;		/* somebody asked for that */
+static uint64 sound_from;		/* silent damage is known below it */
+static bool damaged;			/* silently, and not looked at since */
+static bool reported;			/* the damage */
+static bool silent_world;
+static bool was_opened;			/* in this run */
+static bool closed;				/* cleanly, the run before */
+static bool opening;			/* the check is the one after an opening */
+static bool settling;			/* no more calls, and no more faults */
+static bool is_over;			/* nothing more to be had from this world */
+static char damage[160];
+
+/* the writer's */
+static SimProcess *writer;
+static int64 writer_due_us;
+
+static uint64 violations;
+static struct
+{
+	uint64		worlds;
+	uint64		runs;
+	uint64		crashes;
+	uint64		power_cuts;
+	uint64		closes;
+	uint64		records;
+	uint64		acknowledged;
+	uint64		refused;
+	uint64		unknown;
+	uint64		checked;
+	uint64		continuations;
+	uint64		recycled;
+	uint64		io_errors;
+	uint64		writers;
+	uint64		damages;
+	uint64		damages_reported;
+	uint64		damages_unproven;
+	uint64		ends_accepted;
+} counts;
+
+void
+violation(const char *format,...)
+{
+	va_list		args;
+
+	violations++;
+	if (violations > 20)
+		return;
+	printf("run %u, step %" PRIu64 ": ", run, sim_steps - world_steps_at);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("%s%s\n    replay: SIM_SEED=%" PRIu64 " SIM_STEPS=1\n", damage[0] ? ", after damage: " : "",
+		   damage, world_seed);
+	fflush(stdout);
+}
+
+/* ----- appenders ----- */
+
+static GlPayload
+make_payload(uint32 index, uint32 count)
+{
+	uint32		most = (uint32) sim_ring_size / 4 - GL_RECORD_HEADER_SIZE;
+	uint32		size = sim_below(8);
+	uint8	   *data = arena + arena_used;
+	GlPayload	payload;
+
+	size = size == 0 ? 0 : size == 1 ? most : size < 4 ? sim_below(most + 1) : sim_below(most / 8);
+	if (count > 1)
+		size = Max(Min(size, 600), sizeof(index));
+	if (sim_chance(6))
+		memset(data, 0, size);
+	else if (sim_chance(5) && size > 100)
+	{
+		/* what has been in the log before, headers and all */
+		gl_ring_read(gl_ring(), sim_random() / GL_GRANULE * GL_GRANULE, data, size);
+	}
+	else
+	{
+		for (uint32 i = 0; i < size; i += 8)
+		{
+			uint64		word = sim_random();
+
+			memcpy(data + i, &word, Min(8, size - i));
+		}
+	}
+	if (count > 1)
+		memcpy(data, &index, sizeof(index));
+	arena_used += size;
+	memset(&payload, 0, sizeof(payload));
+	payload.data = (char *) data;
+	payload.size = size;
+	return payload;
+}
+
+static void
+append_some(SimProcess *self)
+{
+	uint32		count = sim_chance(6) ? 2 + sim_below(12) : 1;
+	GlPayload	payloads[16];
+	GlSyncMode	mode = (GlSyncMode) sim_below(GL_SYNC_MODES);
+	bool		wait = !sim_chance(6);
+	uint32		first = record_count;
+	uint64		lsn;
+
+	if (record_count + count > MAX_RECORDS || arena_used + count * 20000 > ARENA_SIZE)
+	{
+		is_over = true;
+		pg_usleep(1000000);
+		return;
+	}
+	for (uint32 i = 0; i < count; i++)
+	{
+		Record	   *record = &records[record_count++];
+
+		memset(record, 0, sizeof(*record));
+		record->payload = arena_used;
+		payloads[i] = make_payload(i, count);
+		record->size = (uint32) payloads[i].size;
+		record->count = count;
+		record->run = run;
+		record->after = returned;
+	}
+	counts.records += count;
+	self->user[0] = first + 1;
+	self->user[1] = count;
+	lsn = gl_append(payloads, count, 0, mode, wait);
+	self->user[1] = 0;
+	if (lsn < records[first].after || lsn < handed_out)
+		violation("LSN %" PRIX64 " was returned after %" PRIX64 " and %" PRIX64, lsn,
+				  records[first].after, handed_out);
+	records[first + count - 1].lsn = lsn;
+	returned = Max(returned, lsn);
+	if (wait && mode != GL_SYNC_PERIODIC)
+	{
+		for (uint32 i = 0; i < count; i++)
+			records[first + i].outcome = ACKNOWLEDGED;
+		counts.acknowledged += count;
+	}
+	for (uint32 i = 0; i < count; i++)
+		records[first + i].upto = lsn;
+}
+
+static void
+do_something(SimProcess *self)
+{
+	switch (settling ? 3 : sim_below(40))
+	{
+		case 0:
+			(void) gl_flush();
+			break;
+		case 1:
+			if (record_count > 0)
+			{
+				Record	   *record = &records[sim_below(record_count)];
+
+				if (record->lsn != 0 && record->run == run && gl_wait_durable(record->lsn, 1000) &&
+					record->lsn >= handed_out)
+					record->outcome = ACKNOWLEDGED;
+			}
+			break;
+		case 2:
+			if (sim_chance(4))
+			{
+				uint64		before = atomic_load(&gl_shared->oldest_lsn) + 2 * sim_segment_size;
+
+				if (before <= gl_ring_durable_lsn(gl_ring()))
+				{
+					truncated_to = Max(truncated_to, before);
+					(void) gl_request(GL_REQUEST_TRUNCATE, before);
+				}
+			}
+			break;
+		case 3:
+			pg_usleep(sim_below(50000));
+			break;
+		default:
+			append_some(self);
+			break;
+	}
+}
+
+/* A call has ended in an error. */
+static void
+note_error(SimProcess *self)
+{
+	uint32		first = (uint32) self->user[0] - 1;
+	uint32		count = (uint32) self->user[1];
+
+	self->user[1] = 0;
+	if (count == 0)
+		return;
+	if (count > 1 || self->sqlstate == ERRCODE_IO_ERROR || self->sqlstate == ERRCODE_QUERY_CANCELED ||
+		self->sqlstate == ERRCODE_CANNOT_CONNECT_NOW)
+	{
+		counts.unknown += count;
+		return;
+	}
+	records[first].outcome = REFUSED;
+	counts.refused++;
+}
+
+static void
+appender_main(SimProcess *self)
+{
+	sigjmp_buf	jump;
+
+	for (;;)
+	{
+		PG_exception_stack = &jump;
+		if (sigsetjmp(jump, 0) == 0)
+		{
+			self->user[2] = settling ? 0 : (uint64) sim_time_ns;
+			do_something(self);
+		}
+		else
+		{
+			error_context_stack = NULL;
+			InterruptHoldoffCount = 0;
+			note_error(self);
+			pg_usleep(1 + sim_below(200000));
+		}
+		self->user[2] = 0;
+		CHECK_FOR_INTERRUPTS();
+		MemoryContextReset(CurrentMemoryContext);
+		if (sim_stopping && sim_chance(2))
+			proc_exit(0);
+	}
+}
+
+static void
+writer_main(SimProcess *self)
+{
+	grouplog_writer_main((Datum) 0);
+}
+
+/* ----- the check ----- */
+
+static uint8 buffer[1 << 17] __attribute__((aligned(4096)));
+
+static void
+check_record(const GlWalkRecord *read)
+{
+	uint64		id = read->header->stream - 1;
+	uint32		index = 0;
+	Record	   *record;
+
+	if (read->header->kind != GL_RECORD_DATA)
+		return;
+	counts.checked++;
+	if (id >= record_count)
+	{
+		violation("a record at %" PRIX64 " that was never sent", read->lsn);
+		return;
+	}
+	record = &records[id];
+	if (record->count > 1)
+	{
+		memcpy(&index, read->payload, Min(sizeof(index), read->payload_size));
+		if (index >= record->count)
+		{
+			violation("a record at %" PRIX64 " of a batch that never was", read->lsn);
+			return;
+		}
+		record += index;
+	}
+	if (record->size != read->payload_size ||
+		memcmp(arena + record->payload, read->payload, record->size) != 0)
+		violation("the record at %" PRIX64 " is not what was sent", read->lsn);
+	if (record->seen == checks)
+		violation("the record at %" PRIX64 " is there twice", read->lsn);
+	if (record->lsn != 0 && record->lsn != read->lsn)
+		violation("the record at %" PRIX64 " was said to be at %" PRIX64, read->lsn, record->lsn);
+	if (record->after != 0 && read->lsn <= record->after)
+		violation("the record at %" PRIX64 " was sent after %" PRIX64 " was returned", read->lsn,
+				  record->after);
+	if (record->outcome == REFUSED)
+		violation("the record at %" PRIX64 " was refused", read->lsn);
+	if (record->outcome == LOST)
+		violation("the record at %" PRIX64 " was lost, and is back", read->lsn);
+	record->lsn = read->lsn;
+	record->seen = checks;
+}
+
+/*
+ * The log was opened and ends before acknowledged records, from x on: does what
+ * lies beyond show that they had been there?
+ */
+static void
+check_unproven(const GlLogMap *map, GlTailReader *reader, uint64 end, uint64 x)
+{
+	GlWalk		walk;
+	GlWalkRecord record;
+
+	counts.damages_unproven++;
+	gl_walk_init(&walk, map, gl_tail_read, reader, buffer, sizeof(buffer), end, UINT64_MAX);
+	for (;;)
+	{
+		GlWalkStatus status = gl_walk_next(&walk, &record);
+		uint64		distance;
+
+		if (status == GL_WALK_INVALID)
+			status = gl_walk_resync(&walk, &record);
+		if (status != GL_WALK_RECORD)
+			return;
+		distance = (uint64) record.header->undurable * GL_GRANULE;
+		if (record.header->undurable != GL_UNDURABLE_UNKNOWN &&
+			(record.lsn - distance > x || record.next_lsn - x > sim_ring_size))
+		{
+			violation("the log ends at %" PRIX64 ", and a record at %" PRIX64 " proves that %" PRIX64
+					  " was durable", end, record.lsn, x);
+			return;
+		}
+	}
+}
+
+static void
+check_now(void)
+{
+	GlError		error;
+	GlCatalog  *catalog;
+	GlTailReader reader = {.open_index = -1,.fd = -1,.direct = true};
+	GlWalk		walk;
+	GlWalkRecord record;
+	GlState		state = (GlState) atomic_load(&gl_shared->state);
+	uint64		limit;
+	uint64		oldest;
+	uint64		lowest = UINT64_MAX;
+	bool		invalid_seen = false;
+
+	checks++;
+	gl_error_clear(&error);
+	catalog = gl_catalog_read(atomic_load(&gl_shared->holes_end), &error);
+	if (catalog == NULL || !catalog->sound || catalog->bad_headers > 0)
+	{
+		if (opening && state == GL_STATE_OPEN && !damaged)
+			violation("the directory is not sound: %s", catalog == NULL ? error.message :
+					  gl_map_problem_name(catalog->fault.problem));
+		if (catalog == NULL || (!opening && !damaged))
+			return;
+		invalid_seen = true;
+	}
+	if (state == GL_STATE_OPEN && atomic_load(&gl_shared->segment_number) != 0)
+		limit = gl_ring_durable_lsn(gl_ring());
+	else
+		limit = atomic_load(&gl_shared->end_before);
+	oldest = catalog->map.count > 0 ? catalog->map.entries[0].first_lsn : 0;
+
+	reader.map = &catalog->map;
+	gl_walk_init(&walk, &catalog->map, gl_tail_read, &reader, buffer, sizeof(buffer), oldest, limit);
+	for (;;)
+	{
+		GlWalkStatus status = gl_walk_next(&walk, &record);
+
+		if (status == GL_WALK_INVALID)
+		{
+			if (walk.lsn >= sound_from && !damaged)
+				violation("%s at %" PRIX64 ", before the end at %" PRIX64,
+						  gl_record_check_name(walk.check), walk.lsn, limit);
+			invalid_seen = true;
+			status = gl_walk_resync(&walk, &record);
+		}
+		if (status != GL_WALK_RECORD)
+		{
+			if (status != GL_WALK_END)
+				violation("the walk failed at %" PRIX64, walk.lsn);
+			break;
+		}
+		check_record(&record);
+	}
+
+	for (uint32 i = 0; i < record_count; i++)
+	{
+		Record	   *sent = &records[i];
+		uint64		lsn = sent->lsn != 0 ? sent->lsn : sent->upto;
+
+		if (sent->seen == checks)
+		{
+			sent->outcome = ACKNOWLEDGED;
+			continue;
+		}
+		if (sent->outcome == SENT && opening && sent->run < run && state == GL_STATE_OPEN)
+			sent->outcome = LOST;
+		if (sent->outcome != ACKNOWLEDGED || lsn < sound_from)
+			continue;
+		/* gone with an old file; in a batch nobody knows which of them */
+		if (sent->lsn == 0)
+			lsn = sent->after;
+		if (lsn < oldest && (gl_on_full == GL_ON_FULL_RECYCLE || lsn < truncated_to))
+			continue;
+		if (!damaged)
+			violation("acknowledged record %u at %" PRIX64 " is lost; the log is %s, from %" PRIX64
+					  " to %" PRIX64, i, lsn, gl_state_name(state), oldest, limit);
+		else if (!opening)
+			continue;
+		else if (lsn >= limit)
+			lowest = Min(lowest, lsn);
+		else if (state == GL_STATE_OPEN && !invalid_seen)
+			violation("record %u at %" PRIX64 " is lost, and nobody says so", i, lsn);
+		sent->outcome = LOST;
+	}
+	if (opening && damaged)
+	{
+		reported = reported || invalid_seen;
+		if (state == GL_STATE_OPEN && lowest != UINT64_MAX)
+			check_unproven(&catalog->map, &reader, limit, lowest);
+	}
+	gl_tail_close(&reader);
+}
+
+/* ----- what is done to them ----- */
+
+static SimProcess *
+random_appender(void)
+{
+	SimProcess *process = &sim_process[sim_below(SIM_PROCESSES)];
+
+	return process->pid != 0 && process != writer ? process : NULL;
+}
+
+static void
+end_faults(void)
+{
+	memset(&sim_faults, 0, sizeof(sim_faults));
+	sim_capacity = UINT64_MAX;
+	for (int i = 0; i < SIM_PROCESSES; i++)
+		sim_process[i].stopped_until_us = 0;
+}
+
+static void
+do_harm(void)
+{
+	SimProcess *process = random_appender();
+	int64		now_us = sim_time_ns / 1000;
+
+	sim_disk_late_writes();
+	switch (sim_below(14))
+	{
+		case 0:
+		case 1:
+			/* once, or a while */
+			memset(&sim_faults, 0, sizeof(sim_faults));
+			switch (sim_below(8))
+			{
+				case 0:
+					sim_faults.write = 1 + sim_below(5);
+					break;
+				case 1:
+					sim_faults.sync = 1 + sim_below(5);
+					break;
+				case 2:
+					sim_faults.directory = 1 + sim_below(3);
+					break;
+				case 3:
+					sim_faults.name = 1 + sim_below(5);
+					break;
+				case 4:
+					sim_faults.write = sim_faults.sync = sim_faults.directory = 1;
+					break;
+				default:
+					sim_faults.short_write = 1 + sim_below(4);
+					break;
+			}
+			counts.io_errors++;
+			break;
+		case 2:
+		case 3:
+		case 4:
+			end_faults();
+			break;
+		case 5:
+			sim_capacity = sim_disk_used() + sim_below((uint32) sim_segment_size * 2);
+			break;
+		case 6:
+		case 7:
+			if (process != NULL)
+				process->cancel = true;
+			break;
+		case 8:
+			if (process != NULL && sim_chance(3))
+				process->terminate = true;
+			break;
+		case 9:
+			if (process != NULL)
+				process->stopped_until_us = now_us + sim_below(2000000);
+			break;
+		case 10:
+			if (writer != NULL && sim_chance(2))
+				writer->terminate = true;
+			break;
+		case 11:
+			if (writer != NULL)
+				writer->stopped_until_us = now_us + sim_below(300000);
+			break;
+		case 12:
+			if (writer != NULL)
+				writer->reload = true;
+			break;
+		case 13:
+			sim_clock_offset_us += (int64) sim_below(2000000000) - 1000000000;
+			if (silent_world && sim_chance(3) && was_opened)
+			{
+				sim_faults.lost_write = sim_chance(2) ? 3 : 0;
+				sim_faults.stray_write = sim_faults.lost_write ? 0 : 3;
+			}
+			break;
+	}
+}
+
+/* An administrator ends a corrupt log where it says that it is corrupt. */
+static void
+accept_end(void)
+{
+	unsigned int high;
+	unsigned int low;
+	const GlError *problem = &gl_shared->problem;
+	const char *at = strstr(problem->detail, "ended at ");
+	uint64		lsn;
+
+	if (at != NULL)
+		at += strlen("ended at ");
+	else if ((at = strstr(problem->message, "at LSN ")) != NULL)
+		at += strlen("at LSN ");
+	if (at == NULL || sscanf(at, "%X/%X", &high, &low) != 2)
+	{
+		violation("the log is corrupt and does not say where: %s", problem->message);
+		return;
+	}
+	lsn = ((uint64) high << 32) | low;
+	(void) gl_request(GL_REQUEST_ACCEPT_END, lsn);
+	for (uint32 i = 0; i < record_count; i++)
+	{
+		if (records[i].outcome == SENT || records[i].lsn >= lsn)
+			records[i].outcome = LOST;
+	}
+	counts.ends_accepted++;
+	handed_out = atomic_load(&gl_shared->run_start);
+}
+
+static void
+admin_main(SimProcess *self)
+{
+	sigjmp_buf	jump;
+
+	PG_exception_stack = &jump;
+	if (sigsetjmp(jump, 0) == 0)
+		accept_end();
+	else if (atomic_load(&gl_shared->state) != GL_STATE_OPEN)
+		is_over = true;
+	sound_from = Max(sound_from, atomic_load(&gl_shared->run_start));
+}
+
+/* The log has just been opened, or was found corrupt. */
+static void
+after_open(GlState state)
+{
+	uint64		run_start = atomic_load(&gl_shared->run_start);
+
+	was_opened = true;
+	opening = true;
+	if (run_start < handed_out)
+		violation("the run begins at %" PRIX64 ", and LSNs up to %" PRIX64 " were handed out",
+				  run_start, handed_out);
+	if (state == GL_STATE_CORRUPT && !damaged)
+		violation("the log is corrupt: %s", gl_shared->problem.message);
+	if (closed && !damaged && state == GL_STATE_OPEN &&
+		strncmp(gl_shared->recovery, "clean", 5) != 0)
+		violation("the log was closed, and is called %s", gl_shared->recovery);
+	reported = state == GL_STATE_CORRUPT;
+	sim_call(check_now);
+	opening = false;
+	if (damaged)
+	{
+		counts.damages++;
+		counts.damages_reported += reported;
+		damaged = false;
+		damage[0] = '\0';
+		sim_silent_writes = 0;
+		sound_from = run_start;
+	}
+	if (state == GL_STATE_CORRUPT)
+	{
+		if (sim_chance(2))
+			sim_fork(admin_main);
+		else
+			is_over = true;
+	}
+}
+
+/* Whose turn is it?  NULL: everybody sleeps. */
+static SimProcess *
+choose(void)
+{
+	int64		now_us = sim_time_ns / 1000;
+	int64		next_us = PG_INT64_MAX;
+	int			start = (int) sim_below(SIM_PROCESSES);
+
+	for (int i = 0; i < SIM_PROCESSES; i++)
+	{
+		SimProcess *process = &sim_process[(start + i) % SIM_PROCESSES];
+
+		if (process->pid == 0)
+			continue;
+		if (process->stopped_until_us > now_us)
+		{
+			next_us = Min(next_us, process->stopped_until_us);
+			continue;
+		}
+		if (process->state == SIM_RUNNABLE || process->wake_us <= now_us || sim_chance(500))
+		{
+			process->state = SIM_RUNNABLE;
+			return process;
+		}
+		next_us = Min(next_us, process->wake_us);
+	}
+	if (writer == NULL && writer_due_us > now_us)
+		next_us = Min(next_us, writer_due_us);
+	if (next_us == PG_INT64_MAX)
+		return NULL;
+	sim_time_ns = Max(sim_time_ns, next_us * 1000);
+	return NULL;
+}
+
+static void
+look_at_state(void)
+{
+	GlState		state = (GlState) atomic_load(&gl_shared->state);
+
+	if (was_opened)
+		return;
+	if (state == GL_STATE_OPEN || state == GL_STATE_CORRUPT)
+		after_open(state);
+	else if (state == GL_STATE_UNAVAILABLE && damaged &&
+			 gl_shared->problem.sqlstate != ERRCODE_IO_ERROR)
+	{
+		/* it says why */
+		counts.damages++;
+		counts.damages_reported++;
+		is_over = true;
+	}
+}
+
+/* Let them finish what they are at, without any more faults. */
+static bool
+is_settled(void)
+{
+	for (int i = 0; i < SIM_PROCESSES; i++)
+	{
+		if (sim_process[i].pid != 0 && sim_process[i].user[2] != 0)
+			return false;
+	}
+	return true;
+}
+
+static void
+run_server(void)
+{
+	uint64		patience = 0;
+	bool		shuts_down = sim_chance(5);
+	uint64		begun = sim_steps;
+
+	run++;
+	counts.runs++;
+	settling = false;
+	was_opened = false;
+	sim_server_start();
+	writer = sim_fork(writer_main);
+	for (int i = 0; i < APPENDERS; i++)
+		sim_fork(appender_main);
+	sim_steps_to_crash = shuts_down ? 0 :
+		1 + (sim_chance(3) ? sim_below(100) : sim_chance(2) ? sim_below(700) : sim_below(4000));
+	if (sim_chance(3))
+		end_faults();
+
+	while (!sim_crashed && !is_over)
+	{
+		SimProcess *process;
+
+		if (writer == NULL && sim_time_ns / 1000 >= writer_due_us && !sim_stopping)
+		{
+			writer = sim_fork(writer_main);
+			counts.writers++;
+		}
+		process = choose();
+		if (process == NULL)
+		{
+			if (sim_stopping && writer == NULL)
+				break;
+			sim_time_ns += 1000;
+			continue;
+		}
+		sim_switch_to(process);
+		damaged = damaged || sim_silent_writes > 0;
+		is_over = is_over || sim_disk_is_used_up();
+		if (sim_crashed)
+			break;
+		if (process->pid == 0)
+		{
+			if (process == writer)
+			{
+				writer = NULL;
+				writer_due_us = sim_time_ns / 1000 + 1000000;
+				if (process->exit_code == 0)
+					break;
+			}
+			else if (!sim_stopping && process->main == appender_main)
+				sim_fork(appender_main);
+		}
+		look_at_state();
+
+		if (!settling && sim_chance(60))
+			do_harm();
+		if (sim_chance(2000) && was_opened && !damaged)
+			sim_call(check_now);
+		if (shuts_down && !settling && sim_steps - begun > 300 && sim_chance(1000))
+		{
+			settling = true;
+			end_faults();
+			patience = sim_steps + 60000;
+		}
+		if (settling && !sim_stopping && (is_settled() || sim_steps > patience))
+		{
+			if (sim_steps > patience)
+			{
+				/* one in a row of calls is always under way: which has not moved? */
+				for (int i = 0; i < SIM_PROCESSES; i++)
+				{
+					if (sim_process[i].pid != 0 && sim_process[i].user[2] != 0 &&
+						sim_time_ns - (int64) sim_process[i].user[2] > INT64CONST(60000000000))
+						violation("a call of process %d does not end, log %s, refusal %u",
+								  sim_process[i].pid, gl_state_name(atomic_load(&gl_shared->state)),
+								  atomic_load(&gl_shared->refusal));
+				}
+			}
+			sim_stopping = true;
+			for (int i = 0; i < SIM_PROCESSES; i++)
+				sim_process[i].terminate = sim_process[i].pid != 0;
+			patience = UINT64_MAX;
+		}
+	}
+
+	handed_out = Max(handed_out, was_opened ? gl_ring_insert_lsn(gl_ring()) : 0);
+	closed = writer == NULL && sim_stopping && was_opened && !sim_crashed &&
+		atomic_load(&gl_shared->state) == GL_STATE_CLOSED &&
+		gl_ring_durable_lsn(gl_ring()) == gl_ring_insert_lsn(gl_ring());
+	counts.closes += closed;
+	counts.continuations += atomic_load(&gl_shared->stats.continuations);
+	counts.recycled += atomic_load(&gl_shared->stats.segments_recycled);
+	sim_server_gone();
+	writer = NULL;
+}
+
+static void
+run_world(void)
+{
+	static const uint32 segments[] = {1 << 14, 1 << 15, 1 << 16};
+	bool		power;
+
+	sim_random_state = world_seed;
+	world_steps_at = sim_steps;
+	counts.worlds++;
+	record_count = arena_used = run = checks = 0;
+	handed_out = returned = truncated_to = sound_from = 0;
+	damaged = closed = is_over = false;
+	damage[0] = '\0';
+	sim_time_ns = INT64CONST(1000000000);
+	sim_clock_offset_us = INT64CONST(1000000000000);
+	sim_segment_size = segments[sim_below(lengthof(segments))];
+	sim_ring_size = sim_chance(2) ? 1 << 13 : 1 << 14;
+	sim_max_bytes = sim_chance(2) ? PG_UINT64_MAX : (3 + sim_below(4)) * (sim_segment_size + GL_BLOCK) + GL_BLOCK;
+	gl_on_full = sim_chance(2) ? GL_ON_FULL_RECYCLE : GL_ON_FULL_REFUSE;
+	gl_io_method = sim_chance(2) ? GL_IO_URING : GL_IO_SYNC;
+	gl_sync_method = sim_chance(2) ? GL_SYNC_OPEN_DATASYNC : GL_SYNC_FDATASYNC;
+	gl_group_bytes = 1 + sim_below(16);
+	sim_direct_io = !sim_chance(8);
+	silent_world = sim_chance(4);
+	sim_disk_format((uint32) sim_segment_size + GL_BLOCK);
+	end_faults();
+
+	for (uint32 i = 0; i < 12 && !is_over; i++)
+	{
+		run_server();
+		power = sim_chance(2);
+		counts.crashes++;
+		counts.power_cuts += power;
+		sim_disk_crash(power);
+		if (silent_world && !is_over && was_opened && sim_chance(3))
+			damaged = sim_disk_damage(damage, sizeof(damage)) || damaged;
+		if (damaged)
+			end_faults();
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *steps = getenv("SIM_STEPS");
+	const char *seed = getenv("SIM_SEED");
+	uint64		wanted = steps ? strtoull(steps, NULL, 10) : 1000000;
+	uint64		first_seed = seed ? strtoull(seed, NULL, 10) : (uint64) time(NULL) * 1000003;
+
+	sim_verbose = getenv("SIM_VERBOSE") != NULL;
+	printf("seed %" PRIu64 "\n", first_seed);
+	fflush(stdout);
+	for (world_seed = first_seed; sim_steps < wanted && violations <= 20; world_seed++)
+		run_world();
+
+	printf("%" PRIu64 " records sent: %" PRIu64 " acknowledged, %" PRIu64 " refused, %" PRIu64
+		   " of unknown outcome; %" PRIu64 " read back\n",
+		   counts.records, counts.acknowledged, counts.refused, counts.unknown, counts.checked);
+	printf("%" PRIu64 " worlds, %" PRIu64 " server runs, %" PRIu64 " clean ends, %" PRIu64
+		   " power cuts, %" PRIu64 " writers restarted, %" PRIu64 " spells of I/O errors\n",
+		   counts.worlds, counts.runs, counts.closes, counts.power_cuts, counts.writers, counts.io_errors);
+	printf("%" PRIu64 " continuations, %" PRIu64 " files recycled; %" PRIu64 " silent damages, %" PRIu64
+		   " reported, %" PRIu64 " at an end that nothing proves, %" PRIu64 " ends accepted\n",
+		   counts.continuations, counts.recycled, counts.damages, counts.damages_reported,
+		   counts.damages_unproven, counts.ends_accepted);
+	printf("figure: simulated steps %" PRIu64 "\n", sim_steps);
+	printf("figure: simulated crashes %" PRIu64 "\n", counts.crashes);
+	printf("figure: simulated acknowledged records read back %" PRIu64 "\n", counts.checked);
+	printf("%" PRIu64 " steps, %" PRIu64 " crashes, seed %" PRIu64 ": %" PRIu64 " invariant violations\n",
+		   sim_steps, counts.crashes, first_seed, violations);
+	return violations == 0 ? 0 : 1;
+}
