@@ -159,7 +159,7 @@ server_modules = $(filter-out config io_uring sql stats_sql stream,$(sources:src
 server_cflags = -std=gnu11 -O2 -g $(warnings) -fno-pie -fno-strict-aliasing -fwrapv \
 	-fexcess-precision=standard $(UNIT_CFLAGS)
 server_cppflags = -I$(here)/src -I$(unit_dir)/server -I$(shell $(PG_CONFIG) --includedir-server) \
-	-D_GNU_SOURCE -DUSE_ASSERT_CHECKING=1 -DGL_SEGMENT_SIZE_MIN=16384 \
+	-D_GNU_SOURCE -DUSE_LIBURING -DUSE_ASSERT_CHECKING=1 -DGL_SEGMENT_SIZE_MIN=16384 \
 	-DGL_SEGMENT_SIZE_MAX=1048576 -DGL_RING_SIZE_MIN=8192
 server_headers = $(unit_headers) $(wildcard $(unit_dir)/server/*.h)
 

@@ -424,6 +424,17 @@ oldest_file_end(void)
 }
 
 /*
+ * Files before the oldest are in nobody's list: they had no valid header when
+ * the log was ended before them.  A file after them says that they are not
+ * missed, so they go before it does.
+ */
+static bool
+remove_given_up(uint64 *freed, GlError *error)
+{
+	return gl_segment_remove_older(files[0].number, freed, error);
+}
+
+/*
  * The oldest LSN goes up before the file goes, so that a reader who finds
  * strange bytes sees that they are no longer the log's.
  */
@@ -431,7 +442,11 @@ static bool
 remove_oldest(uint64 *freed, GlError *error)
 {
 	ListedFile	file = files[0];
+	uint64		given_up;
 
+	*freed = 0;
+	if (!remove_given_up(&given_up, error))
+		return false;
 	atomic_store(&gl_shared->oldest_lsn, files[1].first_lsn);
 	if (!gl_segment_remove(file.number, file.first_lsn, freed, error))
 	{
@@ -444,6 +459,7 @@ remove_oldest(uint64 *freed, GlError *error)
 			return false;
 		}
 	}
+	*freed += given_up;
 	list_drop_first();
 	publish_bytes();
 	gl_stat_add(&gl_shared->stats.segments_removed, 1);
@@ -472,6 +488,7 @@ gl_files_recycle_oldest(bool *became_spare, GlError *error)
 {
 	ListedFile	file = files[0];
 	uint32		spare;
+	uint64		given_up;
 	bool		renamed;
 
 	*became_spare = false;
@@ -482,6 +499,8 @@ gl_files_recycle_oldest(bool *became_spare, GlError *error)
 		return remove_oldest(&freed, error);
 	}
 
+	if (!remove_given_up(&given_up, error))
+		return false;
 	atomic_store(&gl_shared->oldest_lsn, files[1].first_lsn);
 	spare = gl_spares_next_number();
 	*became_spare = gl_segment_recycle(file.number, file.first_lsn, spare, &renamed, error);

@@ -536,6 +536,43 @@ gl_segment_remove(uint32 number, uint64 first_lsn, uint64 *freed, GlError *error
 }
 
 bool
+gl_segment_remove_older(uint32 number, uint64 *freed, GlError *error)
+{
+	DIR		   *dir = AllocateDir(gl_directory);
+	struct dirent *de;
+	bool		fine = true;
+	bool		removed = false;
+
+	*freed = 0;
+	if (dir == NULL)
+		return gl_file_error(error, errno, "open directory", gl_directory);
+	while (fine && (errno = 0, de = readdir(dir)) != NULL)
+	{
+		uint32		found;
+		uint64		first_lsn;
+		char		path[MAXPGPATH];
+		struct stat st;
+
+		if (!gl_segment_name_parse(de->d_name, &found, &first_lsn) || found >= number)
+			continue;
+		gl_directory_path(path, de->d_name);
+		if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode))
+			continue;
+		if (unlink(path) == 0)
+		{
+			*freed += st.st_size;
+			removed = true;
+		}
+		else if (errno != ENOENT)
+			fine = gl_file_error(error, errno, "remove file", path);
+	}
+	if (fine && errno != 0)
+		fine = gl_file_error(error, errno, "read directory", gl_directory);
+	FreeDir(dir);
+	return fine && (!removed || gl_directory_sync(error));
+}
+
+bool
 gl_segment_sync(uint32 number, uint64 first_lsn, GlError *error)
 {
 	char		path[MAXPGPATH];

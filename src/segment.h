@@ -111,6 +111,9 @@ extern bool gl_restored_mark_remove(GlError *error);
 /* Remove a file, durably.  freed: its size. */
 extern bool gl_segment_remove(uint32 number, uint64 first_lsn, uint64 *freed, GlError *error);
 
+/* The same for every file with a lower number. */
+extern bool gl_segment_remove_older(uint32 number, uint64 *freed, GlError *error);
+
 /* Sync a segment, whoever has written it. */
 extern bool gl_segment_sync(uint32 number, uint64 first_lsn, GlError *error);
 

@@ -397,7 +397,7 @@ check_unproven(const GlLogMap *map, GlTailReader *reader, uint64 end, uint64 x)
 		if (status != GL_WALK_RECORD)
 			return;
 		distance = (uint64) record.header->undurable * GL_GRANULE;
-		if (record.header->undurable != GL_UNDURABLE_UNKNOWN &&
+		if (record.lsn > x && record.header->undurable != GL_UNDURABLE_UNKNOWN &&
 			(record.lsn - distance > x || record.next_lsn - x > sim_ring_size))
 		{
 			violation("the log ends at %" PRIX64 ", and a record at %" PRIX64 " proves that %" PRIX64
@@ -466,6 +466,7 @@ check_now(void)
 	{
 		Record	   *sent = &records[i];
 		uint64		lsn = sent->lsn != 0 ? sent->lsn : sent->upto;
+		uint64		oldest_of_it;
 
 		if (sent->seen == checks)
 		{
@@ -477,9 +478,8 @@ check_now(void)
 		if (sent->outcome != ACKNOWLEDGED || lsn < sound_from)
 			continue;
 		/* gone with an old file; in a batch nobody knows which of them */
-		if (sent->lsn == 0)
-			lsn = sent->after;
-		if (lsn < oldest && (gl_on_full == GL_ON_FULL_RECYCLE || lsn < truncated_to))
+		oldest_of_it = sent->lsn != 0 ? lsn : sent->after;
+		if (oldest_of_it < oldest && (gl_on_full == GL_ON_FULL_RECYCLE || oldest_of_it < truncated_to))
 			continue;
 		if (!damaged)
 			violation("acknowledged record %u at %" PRIX64 " is lost; the log is %s, from %" PRIX64
@@ -623,7 +623,7 @@ accept_end(void)
 	(void) gl_request(GL_REQUEST_ACCEPT_END, lsn);
 	for (uint32 i = 0; i < record_count; i++)
 	{
-		if (records[i].outcome == SENT || records[i].lsn >= lsn)
+		if (records[i].run < run && (records[i].outcome == SENT || records[i].lsn >= lsn))
 			records[i].outcome = LOST;
 	}
 	counts.ends_accepted++;
@@ -835,6 +835,9 @@ run_server(void)
 	handed_out = Max(handed_out, was_opened ? gl_ring_insert_lsn(gl_ring()) : 0);
 	closed = writer == NULL && sim_stopping && was_opened && !sim_crashed &&
 		atomic_load(&gl_shared->state) == GL_STATE_CLOSED &&
+		atomic_load(&gl_shared->segment_number) != 0 &&
+		/* else perhaps no file was to be had for the close record */
+		gl_ring_insert_lsn(gl_ring()) % sim_segment_size != 0 &&
 		gl_ring_durable_lsn(gl_ring()) == gl_ring_insert_lsn(gl_ring());
 	counts.closes += closed;
 	counts.continuations += atomic_load(&gl_shared->stats.continuations);
@@ -866,7 +869,7 @@ run_world(void)
 	gl_sync_method = sim_chance(2) ? GL_SYNC_OPEN_DATASYNC : GL_SYNC_FDATASYNC;
 	gl_group_bytes = 1 + sim_below(16);
 	sim_direct_io = !sim_chance(8);
-	silent_world = sim_chance(4);
+	silent_world = sim_chance(3);
 	sim_disk_format((uint32) sim_segment_size + GL_BLOCK);
 	end_faults();
 
@@ -877,7 +880,7 @@ run_world(void)
 		counts.crashes++;
 		counts.power_cuts += power;
 		sim_disk_crash(power);
-		if (silent_world && !is_over && was_opened && sim_chance(3))
+		if (silent_world && !is_over && was_opened && !sim_chance(3))
 			damaged = sim_disk_damage(damage, sizeof(damage)) || damaged;
 		if (damaged)
 			end_faults();
