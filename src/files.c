@@ -423,14 +423,22 @@ oldest_file_end(void)
 	return files[0].end;
 }
 
+/* A file has gone, but perhaps not durably. */
+static bool removal_unsynced = false;
+
 /*
- * Files before the oldest are in nobody's list: they had no valid header when
- * the log was ended before them.  A file after them says that they are not
- * missed, so they go before it does.
+ * Before the oldest file goes: what went before it must have gone for good, or a
+ * crash may bring that back and leave a gap.  That is so also for files that are
+ * in nobody's list: they had no valid header when the log was ended before them,
+ * and it is a file after them that says that they are not missed.
  */
 static bool
-remove_given_up(uint64 *freed, GlError *error)
+begin_removal(uint64 *freed, GlError *error)
 {
+	*freed = 0;
+	if (removal_unsynced && !gl_directory_sync(error))
+		return false;
+	removal_unsynced = true;
 	return gl_segment_remove_older(files[0].number, freed, error);
 }
 
@@ -445,10 +453,12 @@ remove_oldest(uint64 *freed, GlError *error)
 	uint64		given_up;
 
 	*freed = 0;
-	if (!remove_given_up(&given_up, error))
+	if (!begin_removal(&given_up, error))
 		return false;
 	atomic_store(&gl_shared->oldest_lsn, files[1].first_lsn);
-	if (!gl_segment_remove(file.number, file.first_lsn, freed, error))
+	if (gl_segment_remove(file.number, file.first_lsn, freed, error))
+		removal_unsynced = false;
+	else
 	{
 		char		path[MAXPGPATH];
 
@@ -499,7 +509,7 @@ gl_files_recycle_oldest(bool *became_spare, GlError *error)
 		return remove_oldest(&freed, error);
 	}
 
-	if (!remove_given_up(&given_up, error))
+	if (!begin_removal(&given_up, error))
 		return false;
 	atomic_store(&gl_shared->oldest_lsn, files[1].first_lsn);
 	spare = gl_spares_next_number();
@@ -511,7 +521,10 @@ gl_files_recycle_oldest(bool *became_spare, GlError *error)
 	}
 	list_drop_first();
 	if (*became_spare)
+	{
+		removal_unsynced = false;
 		gl_spares_add(spare);
+	}
 	publish_bytes();
 	gl_stat_add(&gl_shared->stats.segments_recycled, 1);
 	return *became_spare;

@@ -13,8 +13,8 @@
 #define BUG 0
 #endif
 
-#define SIZE		3			/* of the array: fewer than sessions */
-#define SESSIONS	4
+#define SIZE		2			/* of the array: fewer than sessions */
+#define SESSIONS	3
 
 byte next = 0;
 byte serving = 0;
@@ -50,9 +50,7 @@ proctype session()
 			fi
 		fi
 	od;
-#if BUG != 1
 	ticket[mine % SIZE] = HELD(mine);
-#endif
 
 	/* its turn, or it gives up */
 	if
@@ -65,7 +63,7 @@ proctype session()
 	:: true
 	fi;
 
-#if BUG == 2
+#if BUG == 1
 	/* looks before it marks */
 	at = serving;
 	ok = (at == mine);
@@ -79,7 +77,7 @@ proctype session()
 	at = serving;
 #endif
 	do
-#if BUG == 3
+#if BUG == 2
 	/* a mark without the ticket's number */
 	:: ticket[at % SIZE] % 2 == 1 ->
 #else
@@ -87,7 +85,7 @@ proctype session()
 #endif
 		d_step {
 			if
-#if BUG == 4
+#if BUG == 3
 			:: true -> serving++; at = serving
 #else
 			:: serving == at -> serving++; at = serving
@@ -95,6 +93,7 @@ proctype session()
 #endif
 			fi
 		}
+		assert(serving <= next)
 	:: else -> break
 	od;
 out:

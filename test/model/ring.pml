@@ -21,7 +21,7 @@
 
 #define RING		4
 #define SEGMENT		6
-#define PRODUCERS	3
+#define PRODUCERS	2
 #define RECORDS		2			/* of each producer */
 #define MAX			24			/* positions that can be reached */
 #define NOBODY		255

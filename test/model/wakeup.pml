@@ -28,7 +28,7 @@
 #define ADAPTIVE	2
 #endif
 #define SESSIONS	(BATCH + ADAPTIVE)
-#define ROUNDS		2
+#define ROUNDS		2			/* of a batch session; an adaptive one has one */
 #define FIRST		255			/* GL_FIRST_ADAPTIVE */
 
 /* the writer's announcement */
@@ -214,7 +214,7 @@ proctype adaptive()
 	bool woke;
 
 	do
-	:: round < ROUNDS ->
+	:: round < 1 ->
 		d_step { published_adaptive++; mine = published_adaptive };
 #if BUG == 7
 		/* counts after it looked */

@@ -14,6 +14,8 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "ring.h"
+
 #define gl_directory_name "log"
 
 struct itimerspec;
@@ -42,5 +44,6 @@ extern int	sim_timerfd_create(int clock, int flags);
 extern int	sim_timerfd_settime(int fd, int flags, const struct itimerspec *when,
 								struct itimerspec *before);
 extern int	sim_prctl(int option,...);
+extern void sim_ring_publish(GlRing *ring, uint64_t lsn, uint32_t hint);
 
 #endif							/* SIMCALLS_H */

@@ -403,14 +403,35 @@ sim_disk_late_writes(void)
 	}
 }
 
+/* It goes on by itself, with a copy of what it had to write. */
+static void
+flight_is_late(Flight *flight)
+{
+	uint64		size = 0;
+	uint8	   *at;
+
+	for (int j = 0; j < flight->iovcnt; j++)
+		size += flight->iov[j].iov_len;
+	at = flight->copy = malloc(size + 1);
+	for (int j = 0; j < flight->iovcnt; j++)
+	{
+		memcpy(at, flight->iov[j].iov_base, flight->iov[j].iov_len);
+		at += flight->iov[j].iov_len;
+	}
+	flight->iov[0].iov_base = flight->copy;
+	flight->iov[0].iov_len = size;
+	flight->iovcnt = 1;
+	flight->op = NULL;
+	flight->step = GL_IO_STEP_WRITE;
+	flight->late = true;
+}
+
 void
 sim_files_of_process_gone(int pid)
 {
 	for (int i = 0; i < FLIGHTS; i++)
 	{
 		Flight	   *flight = &flights[i];
-		uint64		size = 0;
-		uint8	   *at;
 
 		if (!flight->used || flight->late || flight->pid != pid)
 			continue;
@@ -421,19 +442,7 @@ sim_files_of_process_gone(int pid)
 			flight_end(flight);
 			continue;
 		}
-		for (int j = 0; j < flight->iovcnt; j++)
-			size += flight->iov[j].iov_len;
-		at = flight->copy = malloc(size + 1);
-		for (int j = 0; j < flight->iovcnt; j++)
-		{
-			memcpy(at, flight->iov[j].iov_base, flight->iov[j].iov_len);
-			at += flight->iov[j].iov_len;
-		}
-		flight->iov[0].iov_base = flight->copy;
-		flight->iov[0].iov_len = size;
-		flight->iovcnt = 1;
-		flight->op = NULL;
-		flight->late = true;
+		flight_is_late(flight);
 	}
 	for (int i = 0; i < lengthof(descriptors); i++)
 	{
@@ -502,6 +511,42 @@ sim_disk_crash(bool power)
 	}
 }
 
+/* A file of the log is gone; not the oldest, whose loss nothing shows. */
+static bool
+lose_file(char *what, Size size)
+{
+	uint32		oldest = UINT32_MAX;
+	uint32		known = 0;
+	int			control = file_find(GL_CONTROL_NAME);
+
+	if (control >= 0)
+		memcpy(&known, files[control].disk + 48, sizeof(known));
+	for (int round = 0; round < 2; round++)
+	{
+		int			start = (int) sim_below(FILES);
+
+		for (int i = 0; i < FILES; i++)
+		{
+			File	   *file = &files[(start + i) % FILES];
+			uint32		number;
+			uint64		first_lsn;
+
+			if (!file->used || !gl_segment_name_parse(file->name, &number, &first_lsn))
+				continue;
+			if (round == 0)
+				oldest = Min(oldest, number);
+			else if (number > oldest && number <= known)
+			{
+				snprintf(what, size, "the loss of %s", file->name);
+				file->name[0] = file->name_disk[0] = '\0';
+				file_release((start + i) % FILES);
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
 bool
 sim_disk_damage(char *what, Size size)
 {
@@ -518,6 +563,8 @@ sim_disk_damage(char *what, Size size)
 	}
 	if (index < 0)
 		return false;
+	if (sim_chance(8))
+		return lose_file(what, size);
 	file = &files[index];
 	if (sim_chance(8))
 		at = sim_below(BLOCK);
@@ -729,6 +776,9 @@ do_write(int index, int flags, uint64 offset, const struct iovec *iov, int iovcn
 
 		memcpy(partial.iov, iov, iovcnt * sizeof(struct iovec));
 		flight_lands(&partial, false);
+		/* or later, when nobody expects it any more */
+		if (sim_chance(4))
+			flight_is_late(flight_begin(index, flags, offset, iov, iovcnt));
 		/* of a direct write that is on the platter or not, and nobody knows */
 		if (flags & O_DIRECT)
 		{

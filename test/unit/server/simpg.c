@@ -142,6 +142,15 @@ gl_stream_id(void)
 	return sim_self->user[0];
 }
 
+/* A session may stop before it publishes, and after that before anything else. */
+void
+sim_ring_publish(GlRing *ring, uint64_t lsn, uint32_t hint)
+{
+	sim_step();
+	gl_ring_publish(ring, lsn, hint);
+	sim_step();
+}
+
 /* ----- memory: contexts are lists ----- */
 
 typedef struct Chunk
