@@ -45,6 +45,22 @@ static uint64 other_bytes = 0;	/* control file and the like */
 /* The lowest-numbered file that was written while fsync was off; 0: none. */
 static uint32 unsynced_from = 0;
 
+/* A file has come or gone, but perhaps not durably. */
+static bool directory_unsynced = false;
+
+/*
+ * Before another one comes or goes: a crash must not find the later change of
+ * the directory without the earlier one, which would look like a gap.
+ */
+static bool
+settle_directory(GlError *error)
+{
+	if (directory_unsynced && !gl_directory_sync(error))
+		return false;
+	directory_unsynced = false;
+	return true;
+}
+
 static void
 publish_bytes(void)
 {
@@ -302,7 +318,7 @@ gl_files_activate(uint64 first_lsn, uint64 end_before, GlError *error)
 	int			failed;
 
 	gl_files_close();
-	if (!take_spare(spare_path, first_lsn, error))
+	if (!settle_directory(error) || !take_spare(spare_path, first_lsn, error))
 		return false;
 	gl_segment_path(path, last_file_number + 1, first_lsn);
 
@@ -369,7 +385,8 @@ gl_files_activate(uint64 first_lsn, uint64 end_before, GlError *error)
 	if (!enableFsync && unsynced_from == 0)
 		unsynced_from = file.number;
 
-	if (!gl_directory_sync(error))
+	directory_unsynced = true;
+	if (!settle_directory(error))
 	{
 		gl_files_close();
 		return false;
@@ -423,22 +440,18 @@ oldest_file_end(void)
 	return files[0].end;
 }
 
-/* A file has gone, but perhaps not durably. */
-static bool removal_unsynced = false;
-
 /*
- * Before the oldest file goes: what went before it must have gone for good, or a
- * crash may bring that back and leave a gap.  That is so also for files that are
- * in nobody's list: they had no valid header when the log was ended before them,
- * and it is a file after them that says that they are not missed.
+ * Before the oldest file goes: so must files that are in nobody's list, since
+ * they had no valid header when the log was ended before them.  It is a file
+ * after them that says that they are not missed.
  */
 static bool
 begin_removal(uint64 *freed, GlError *error)
 {
 	*freed = 0;
-	if (removal_unsynced && !gl_directory_sync(error))
+	if (!settle_directory(error))
 		return false;
-	removal_unsynced = true;
+	directory_unsynced = true;
 	return gl_segment_remove_older(files[0].number, freed, error);
 }
 
@@ -457,7 +470,7 @@ remove_oldest(uint64 *freed, GlError *error)
 		return false;
 	atomic_store(&gl_shared->oldest_lsn, files[1].first_lsn);
 	if (gl_segment_remove(file.number, file.first_lsn, freed, error))
-		removal_unsynced = false;
+		directory_unsynced = false;
 	else
 	{
 		char		path[MAXPGPATH];
@@ -522,7 +535,7 @@ gl_files_recycle_oldest(bool *became_spare, GlError *error)
 	list_drop_first();
 	if (*became_spare)
 	{
-		removal_unsynced = false;
+		directory_unsynced = false;
 		gl_spares_add(spare);
 	}
 	publish_bytes();

@@ -60,7 +60,12 @@ proctype producer(byte me)
 again:
 		position = insert;
 		if
+#if BUG == 3
+		/* the seal is no part of the position */
+		:: insert < 0 -> goto out
+#else
 		:: sealed -> goto out
+#endif
 		:: else
 		fi;
 		record_span(me, n, span);
@@ -100,7 +105,6 @@ again:
 		d_step {
 			if
 #if BUG == 3
-			/* the seal is no part of what is compared */
 			:: insert == position ->
 #else
 			:: insert == position && !sealed ->

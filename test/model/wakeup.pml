@@ -21,14 +21,17 @@
 #define BUG 0
 #endif
 
+/* sessions; test/model/run searches two mixes */
 #ifndef BATCH
-#define BATCH		1
+#define BATCH		2
 #endif
 #ifndef ADAPTIVE
-#define ADAPTIVE	2
+#define ADAPTIVE	0
 #endif
 #define SESSIONS	(BATCH + ADAPTIVE)
-#define ROUNDS		2			/* of a batch session; an adaptive one has one */
+#ifndef ROUNDS
+#define ROUNDS		2
+#endif
 #define FIRST		255			/* GL_FIRST_ADAPTIVE */
 
 /* the writer's announcement */
@@ -214,7 +217,7 @@ proctype adaptive()
 	bool woke;
 
 	do
-	:: round < 1 ->
+	:: round < ROUNDS ->
 		d_step { published_adaptive++; mine = published_adaptive };
 #if BUG == 7
 		/* counts after it looked */

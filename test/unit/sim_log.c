@@ -369,7 +369,8 @@ check_record(const GlWalkRecord *read)
 				  record->after);
 	if (record->outcome == REFUSED)
 		violation("the record at %" PRIX64 " was refused", read->lsn);
-	if (record->outcome == LOST)
+	/* where the file is damaged that says that it had been cut off, it is in sight */
+	if (record->outcome == LOST && !damaged)
 		violation("the record at %" PRIX64 " was lost, and is back", read->lsn);
 	record->lsn = read->lsn;
 	record->seen = checks;
@@ -438,6 +439,14 @@ check_now(void)
 	else
 		limit = atomic_load(&gl_shared->end_before);
 	oldest = catalog->map.count > 0 ? catalog->map.entries[0].first_lsn : 0;
+	for (uint32 i = 0; sim_verbose && i < catalog->map.count; i++)
+	{
+		const GlMapEntry *entry = &catalog->map.entries[i];
+
+		printf("    file %u: %" PRIX64 " to %" PRIX64 ", first %" PRIX64 ", end before %" PRIX64
+			   ", epoch %" PRIu64 ", %" PRIu64 " bytes\n", entry->number, entry->base, entry->end,
+			   entry->first_lsn, entry->end_before, entry->seed.epoch, entry->file_size);
+	}
 
 	reader.map = &catalog->map;
 	gl_walk_init(&walk, &catalog->map, gl_tail_read, &reader, buffer, sizeof(buffer), oldest, limit);
