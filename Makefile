@@ -148,9 +148,9 @@ $(unit)/%.o: $(unit_dir)/%.c $(unit_headers) | $(unit)
 $(unit)/libpure.a: $(unit_lib_objs)
 	rm -f $@
 	$(AR) rcs $@ $^
-$(unit_tests) $(filter-out $(unit)/sim_log,$(unit_sims)): $(unit)/%: $(unit)/%.o $(unit)/libpure.a
-	$(CC) $(unit_cflags) -o $@ $^ $(unit_libs)
 $(unit)/test_corpus: $(fuzz_targets:%=$(unit)/%.o)
+$(unit_tests) $(filter-out $(unit)/sim_log,$(unit_sims)): $(unit)/%: $(unit)/%.o $(unit)/libpure.a
+	$(CC) $(unit_cflags) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(unit_libs)
 
 # sim_log runs the server's modules, all but those that are SQL, on a simulated
 # kernel and PostgreSQL.  Their system calls get other names, and their static

@@ -25,7 +25,7 @@
 typedef struct File
 {
 	uint8_t		data[FILE_SIZE];
-	uint32_t	size;
+	uint64_t	size;
 } File;
 
 static File files[FILES];
@@ -52,7 +52,7 @@ read_file(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t size)
 	if (offset >= file->size)
 		return 0;
 	if (size > file->size - offset)
-		size = file->size - (uint32_t) offset;
+		size = (uint32_t) (file->size - offset);
 	memcpy(buf, file->data + offset, size);
 	return size;
 }

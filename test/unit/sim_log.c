@@ -636,7 +636,6 @@ accept_end(void)
 			records[i].outcome = LOST;
 	}
 	counts.ends_accepted++;
-	handed_out = atomic_load(&gl_shared->run_start);
 }
 
 static void
@@ -841,7 +840,8 @@ run_server(void)
 		}
 	}
 
-	handed_out = Max(handed_out, was_opened ? gl_ring_insert_lsn(gl_ring()) : 0);
+	if (was_opened && gl_ring_insert_lsn(gl_ring()) > atomic_load(&gl_shared->run_start))
+		handed_out = Max(handed_out, gl_ring_insert_lsn(gl_ring()));
 	closed = writer == NULL && sim_stopping && was_opened && !sim_crashed &&
 		atomic_load(&gl_shared->state) == GL_STATE_CLOSED &&
 		atomic_load(&gl_shared->segment_number) != 0 &&
