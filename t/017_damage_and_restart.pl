@@ -92,6 +92,14 @@ foreach my $case (
 	my ($state) = sql_error($node, q(SELECT grouplog.append('x')));
 	is($state, 'XX001', '... appends are refused');
 	accept_and_restart($node, $what);
+
+	# nor is the damage found again when the file that ended the log there has gone
+	$node->safe_psql('postgres',
+		'SELECT grouplog.truncate((SELECT max(first_lsn) FROM grouplog.segments))');
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM grouplog.segments'), 1, '... all before the last file goes');
+	$node->restart;
+	is(opened($node), 'open', '... and the log stays open');
+	append($node, 1);
 	$node->stop;
 }
 
