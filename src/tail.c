@@ -104,17 +104,24 @@ gl_tail_sync(const GlLogMap *map, GlError *error)
 	return gl_directory_sync(error);
 }
 
+/*
+ * What is written is what recovery has read: where a sync has failed, the page
+ * cache may hold more than the device, and to write part of a page would bring
+ * all of it there.  So whole blocks, read as recovery reads them.
+ */
 bool
 gl_tail_rewrite(const GlLogMap *map, uint64 end, GlError *error)
 {
-	char	   *buf = palloc(COPY_BUFFER);
+	GlTailReader reader = {.map = map,.open_index = -1,.fd = -1,.direct = true};
+	char	   *memory = palloc(COPY_BUFFER + GL_BLOCK);
+	char	   *buf = (char *) TYPEALIGN(GL_BLOCK, memory);
 	bool		fine = true;
 
 	for (uint32 i = tail_begin(map); i < map->count && fine; i++)
 	{
 		const GlMapEntry *entry = &map->entries[i];
 		uint64		from = gl_block_floor(entry->first_lsn);
-		uint64		to = Min(entry->end, end);
+		uint64		to = gl_block_ceil(Min(entry->end, end));
 		char		path[MAXPGPATH];
 		int			fd;
 		int			failed = 0;
@@ -128,11 +135,12 @@ gl_tail_rewrite(const GlLogMap *map, uint64 end, GlError *error)
 		while (failed == 0 && from < to)
 		{
 			uint64		offset = gl_segment_offset(entry->first_lsn, from);
-			ssize_t		got = pread(fd, buf, Min(COPY_BUFFER, to - from), offset);
+			int64		got = gl_tail_read(&reader, i, offset, buf, Min(COPY_BUFFER, to - from));
 
 			CHECK_FOR_INTERRUPTS();
+			errno = 0;
 			if (got < 0)
-				failed = errno;
+				failed = (int) -got;
 			else if (got == 0)
 				break;
 			else if (pwrite(fd, buf, got, offset) != got)
@@ -151,6 +159,7 @@ gl_tail_rewrite(const GlLogMap *map, uint64 end, GlError *error)
 			fine = false;
 		}
 	}
-	pfree(buf);
+	gl_tail_close(&reader);
+	pfree(memory);
 	return fine;
 }

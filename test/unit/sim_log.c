@@ -96,6 +96,7 @@ static uint64 truncated_to;		/* somebody asked for that */
 static uint64 sound_from;		/* silent damage is known below it */
 static bool damaged;			/* silently, and not looked at since */
 static bool reported;			/* the damage */
+static bool still_corrupt;		/* nobody has ended the log yet */
 static bool silent_world;
 static bool was_opened;			/* in this run */
 static bool closed;				/* cleanly, the run before */
@@ -630,6 +631,7 @@ accept_end(void)
 	}
 	lsn = ((uint64) high << 32) | low;
 	(void) gl_request(GL_REQUEST_ACCEPT_END, lsn);
+	still_corrupt = false;
 	for (uint32 i = 0; i < record_count; i++)
 	{
 		if (records[i].run < run && (records[i].outcome == SENT || records[i].lsn >= lsn))
@@ -662,8 +664,10 @@ after_open(GlState state)
 	if (run_start < handed_out)
 		violation("the run begins at %" PRIX64 ", and LSNs up to %" PRIX64 " were handed out",
 				  run_start, handed_out);
-	if (state == GL_STATE_CORRUPT && !damaged)
+	if (state == GL_STATE_CORRUPT && !damaged && !still_corrupt)
 		violation("the log is corrupt: %s", gl_shared->problem.message);
+	still_corrupt = state == GL_STATE_CORRUPT;
+	damaged = damaged || still_corrupt;
 	if (closed && !damaged && state == GL_STATE_OPEN &&
 		strncmp(gl_shared->recovery, "clean", 5) != 0)
 		violation("the log was closed, and is called %s", gl_shared->recovery);
@@ -866,7 +870,7 @@ run_world(void)
 	counts.worlds++;
 	record_count = arena_used = run = checks = 0;
 	handed_out = returned = truncated_to = sound_from = 0;
-	damaged = closed = is_over = false;
+	damaged = still_corrupt = closed = is_over = false;
 	damage[0] = '\0';
 	sim_time_ns = INT64CONST(1000000000);
 	sim_clock_offset_us = INT64CONST(1000000000000);

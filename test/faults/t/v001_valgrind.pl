@@ -40,7 +40,7 @@ sub start_under_valgrind
 			$node->config_data('--bindir') . '/postgres', '-D', $node->data_dir
 		],
 		'<', \undef, '>', $server_output, '2>&1');
-	$node->poll_query_until('postgres', 'SELECT 1', '1') or die "no start: $$server_output";
+	wait_for_server($node) or die "no start: $$server_output";
 	$node->_update_pid(1);
 	wait_until(sub { ($node->psql('postgres', q(SELECT state <> 'starting' FROM grouplog.status)))[1] eq 't' })
 	  or die 'the log does not open';
