@@ -3,8 +3,8 @@
  * simos.h
  *		A simulated kernel and PostgreSQL, for sim_log.
  *
- * simos.c is the disk and the system calls on it; simpg.c is as much of
- * PostgreSQL as grouplog's modules call, with processes that are coroutines: one
+ * disk.c is the disk, simos.c has the system calls on it; simpg.c is as much of
+ * PostgreSQL as grouplog's modules call.  Processes are coroutines (simproc.c): one
  * runs at a time, and gives way at system calls, at clocks and when it sleeps.
  * All chance comes from one number (sim_random), so a seed is a whole history.
  *
@@ -50,7 +50,7 @@ sim_chance(uint32 one_in)
 	return one_in != 0 && sim_below(one_in) == 0;
 }
 
-/* ----- the disk (simos.c) ----- */
+/* ----- the disk ----- */
 
 /* One call in so many fails; 0: none. */
 typedef struct SimFaults
@@ -87,7 +87,7 @@ extern void sim_files_of_process_gone(int pid);
 /* Writes of processes that are gone land when they like. */
 extern void sim_disk_late_writes(void);
 
-/* ----- PostgreSQL (simpg.c) ----- */
+/* ----- PostgreSQL ----- */
 
 typedef enum SimState
 {
@@ -168,6 +168,10 @@ extern void sim_switch_to(SimProcess *process);
 
 /* Everything is gone at once. */
 extern void sim_server_gone(void);
+
+/* The caller has ended; its memory. */
+extern void sim_process_end(int code) pg_attribute_noreturn();
+extern void sim_memory_free(SimProcess *process);
 
 /* Call as a process, to the end and without a switch. */
 extern void sim_call(void (*function) (void));

@@ -1,0 +1,557 @@
+/*-------------------------------------------------------------------------
+ *
+ * disk.c
+ *		The simulated disk.
+ *
+ * A file has two contents: what a buffered read gives (cache), and what is on
+ * the platter (disk).  A write makes sectors of 512 bytes dirty; a sync brings
+ * them to the disk.  Names are held twice in the same way, with a list of the
+ * changes in between.  A power cut takes each dirty sector or leaves it, in the
+ * pattern of the day, in units of 512 or 4,096 bytes, and of the changes of
+ * names the first few, of all files or of each.
+ *
+ * What a failed sync had to write is clean afterwards, landed or not: a buffered
+ * read still shows it, a direct one shows the platter.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "disk.h"
+
+#include <fcntl.h>
+
+#include "segment.h"
+#include "simcalls.h"
+
+#define CHANGES		256
+
+/* A change of names that is not durable: this file has this name now. */
+typedef struct Change
+{
+	int			file;
+	char		name[NAME_LENGTH];
+} Change;
+
+Descriptor	disk_descriptors[DESCRIPTORS];
+File		disk_files[FILES];
+Flight		disk_flights[FLIGHTS];
+uint32		disk_largest;
+static Change changes[CHANGES];
+static int	change_count;
+
+SimFaults	sim_faults;
+uint64		sim_capacity;
+bool		sim_direct_io;
+uint64		sim_silent_writes;
+
+/* ----- files ----- */
+
+void
+sim_disk_format(uint32 largest_file)
+{
+	for (int i = 0; i < FILES; i++)
+	{
+		if (disk_files[i].disk != NULL && disk_largest != largest_file)
+		{
+			free(disk_files[i].disk);
+			free(disk_files[i].cache);
+			free(disk_files[i].dirty);
+			disk_files[i].disk = NULL;
+		}
+		disk_files[i].used = false;
+	}
+	disk_largest = largest_file;
+	change_count = 0;
+	sim_silent_writes = 0;
+	for (int i = 0; i < FLIGHTS; i++)
+	{
+		free(disk_flights[i].copy);
+		memset(&disk_flights[i], 0, sizeof(Flight));
+	}
+	memset(disk_descriptors, 0, sizeof(disk_descriptors));
+}
+
+uint64
+sim_disk_used(void)
+{
+	uint64		used = 0;
+
+	for (int i = 0; i < FILES; i++)
+		used += disk_files[i].used ? disk_files[i].size : 0;
+	return used;
+}
+
+bool
+sim_disk_is_used_up(void)
+{
+	int			used = 0;
+
+	for (int i = 0; i < FILES; i++)
+		used += disk_files[i].used;
+	return used > FILES - 30 || change_count > CHANGES - 60;
+}
+
+uint64
+disk_free_bytes(void)
+{
+	uint64		used = sim_disk_used();
+
+	return used < sim_capacity ? sim_capacity - used : 0;
+}
+
+int
+disk_file_new(void)
+{
+	for (int i = 0; i < FILES; i++)
+	{
+		File	   *file = &disk_files[i];
+
+		if (file->used)
+			continue;
+		if (file->disk == NULL)
+		{
+			file->disk = malloc(disk_largest);
+			file->cache = malloc(disk_largest);
+			file->dirty = malloc(disk_largest / SECTOR);
+		}
+		memset(file->disk, 0, disk_largest);
+		memset(file->cache, 0, disk_largest);
+		memset(file->dirty, 0, disk_largest / SECTOR);
+		file->used = true;
+		file->dirty_count = file->size = file->size_disk = 0;
+		file->paged = false;
+		file->locked_by = -1;
+		file->name[0] = file->name_disk[0] = '\0';
+		return i;
+	}
+	abort();
+}
+
+int
+disk_file_find(const char *name)
+{
+	for (int i = 0; i < FILES; i++)
+	{
+		if (disk_files[i].used && name[0] != '\0' && strcmp(disk_files[i].name, name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* Is the file still named, open or being written? */
+void
+disk_file_release(int index)
+{
+	File	   *file = &disk_files[index];
+
+	if (index < 0 || file->name[0] != '\0' || file->name_disk[0] != '\0')
+		return;
+	for (int i = 0; i < lengthof(disk_descriptors); i++)
+	{
+		if (disk_descriptors[i].used && disk_descriptors[i].file == index)
+			return;
+	}
+	for (int i = 0; i < change_count; i++)
+	{
+		if (changes[i].file == index)
+			return;
+	}
+	for (int i = 0; i < FLIGHTS; i++)
+	{
+		if (disk_flights[i].used && disk_flights[i].file == index)
+			return;
+	}
+	file->used = false;
+}
+
+void
+disk_file_rename(int index, const char *name)
+{
+	strlcpy(disk_files[index].name, name, NAME_LENGTH);
+	if (change_count == CHANGES)
+		abort();
+	changes[change_count].file = index;
+	strlcpy(changes[change_count++].name, name, NAME_LENGTH);
+}
+
+void
+disk_names_land(void)
+{
+	change_count = 0;
+	for (int i = 0; i < FILES; i++)
+	{
+		if (!disk_files[i].used)
+			continue;
+		strlcpy(disk_files[i].name_disk, disk_files[i].name, NAME_LENGTH);
+		disk_file_release(i);
+	}
+}
+
+void
+disk_put(File *file, uint64 offset, const void *data, uint32 size, int flags)
+{
+	memcpy(file->cache + offset, data, size);
+	if (offset + size > file->size)
+		file->size = (uint32) (offset + size);
+	file->paged = file->paged || !(flags & O_DIRECT);
+	for (uint32 s = (uint32) (offset / SECTOR); s < (offset + size + SECTOR - 1) / SECTOR; s++)
+	{
+		if (flags & O_DSYNC)
+		{
+			memcpy(file->disk + s * SECTOR, file->cache + s * SECTOR, SECTOR);
+			file->dirty_count -= file->dirty[s];
+			file->dirty[s] = 0;
+			file->size_disk = Max(file->size_disk, Min(file->size, (s + 1) * SECTOR));
+		}
+		else
+		{
+			file->dirty_count += !file->dirty[s];
+			file->dirty[s] = 1;
+		}
+	}
+}
+
+void
+disk_sync_file(File *file)
+{
+	file->size_disk = file->size;
+	for (uint32 s = 0; file->dirty_count > 0 && s < disk_largest / SECTOR; s++)
+	{
+		if (!file->dirty[s])
+			continue;
+		memcpy(file->disk + s * SECTOR, file->cache + s * SECTOR, SECTOR);
+		file->dirty[s] = 0;
+		file->dirty_count--;
+	}
+}
+
+/* Each dirty sector lands or does not; none is dirty afterwards. */
+void
+disk_sectors_land(File *file)
+{
+	uint32		unit = sim_chance(2) ? 1 : BLOCK / SECTOR;
+	uint32		pattern = sim_below(8);
+	uint32		cut;
+	uint32		seen = 0;
+	bool		lands = false;
+
+	if (file->dirty_count == 0)
+		return;
+	cut = sim_below(file->dirty_count);
+	for (uint32 s = 0; s < disk_largest / SECTOR; s++)
+	{
+		if (!file->dirty[s])
+			continue;
+		if (seen == 0 || s % unit == 0)
+		{
+			switch (pattern)
+			{
+				case 0:
+					lands = false;
+					break;
+				case 1:
+					lands = true;
+					break;
+				case 2:
+					lands = seen < cut;
+					break;
+				case 3:
+					lands = seen >= cut;
+					break;
+				case 4:
+					lands = !(seen <= cut && cut < seen + unit);
+					break;
+				case 5:
+					lands = seen <= cut && cut < seen + unit;
+					break;
+				default:
+					lands = sim_chance(2);
+					break;
+			}
+		}
+		if (lands)
+		{
+			memcpy(file->disk + s * SECTOR, file->cache + s * SECTOR, SECTOR);
+			file->size_disk = Max(file->size_disk, Min(file->size, (s + 1) * SECTOR));
+		}
+		file->dirty[s] = 0;
+		seen++;
+	}
+	file->dirty_count = 0;
+}
+
+/* Some of a write's sectors arrive, dirty. */
+void
+disk_flight_lands(Flight *flight, bool whole)
+{
+	File	   *file = &disk_files[flight->file];
+	uint64		at = flight->offset;
+	uint32		pattern = whole ? 0 : sim_below(4);
+
+	for (int i = 0; i < flight->iovcnt; i++)
+	{
+		const uint8 *data = flight->iov[i].iov_base;
+
+		for (uint64 done = 0; done < flight->iov[i].iov_len;)
+		{
+			uint64		part = Min(SECTOR - at % SECTOR, flight->iov[i].iov_len - done);
+
+			if (at + part <= disk_largest &&
+				(pattern == 0 || (pattern > 1 && sim_chance(2))))
+				disk_put(file, at, data + done, (uint32) part, flight->flags & ~O_DSYNC);
+			at += part;
+			done += part;
+		}
+	}
+}
+
+void
+disk_flight_end(Flight *flight)
+{
+	int			file = flight->file;
+
+	free(flight->copy);
+	memset(flight, 0, sizeof(Flight));
+	disk_file_release(file);
+}
+
+Flight *
+disk_flight_begin(int file, int flags, uint64 offset, const struct iovec *iov, int iovcnt)
+{
+	for (int i = 0; i < FLIGHTS; i++)
+	{
+		Flight	   *flight = &disk_flights[i];
+
+		if (flight->used)
+			continue;
+		flight->used = true;
+		flight->pid = sim_self ? sim_self->pid : 0;
+		flight->file = file;
+		flight->flags = flags;
+		flight->offset = offset;
+		flight->iovcnt = iovcnt;
+		memcpy(flight->iov, iov, iovcnt * sizeof(struct iovec));
+		return flight;
+	}
+	abort();
+}
+
+void
+sim_disk_late_writes(void)
+{
+	for (int i = 0; i < FLIGHTS; i++)
+	{
+		if (disk_flights[i].used && disk_flights[i].late && sim_chance(4))
+		{
+			disk_flight_lands(&disk_flights[i], !sim_chance(3));
+			disk_flight_end(&disk_flights[i]);
+		}
+	}
+}
+
+/* It goes on by itself, with a copy of what it had to write. */
+void
+disk_flight_is_late(Flight *flight)
+{
+	uint64		size = 0;
+	uint8	   *at;
+
+	for (int j = 0; j < flight->iovcnt; j++)
+		size += flight->iov[j].iov_len;
+	at = flight->copy = malloc(size + 1);
+	for (int j = 0; j < flight->iovcnt; j++)
+	{
+		memcpy(at, flight->iov[j].iov_base, flight->iov[j].iov_len);
+		at += flight->iov[j].iov_len;
+	}
+	flight->iov[0].iov_base = flight->copy;
+	flight->iov[0].iov_len = size;
+	flight->iovcnt = 1;
+	flight->op = NULL;
+	flight->step = GL_IO_STEP_WRITE;
+	flight->late = true;
+}
+
+void
+sim_files_of_process_gone(int pid)
+{
+	for (int i = 0; i < FLIGHTS; i++)
+	{
+		Flight	   *flight = &disk_flights[i];
+
+		if (!flight->used || flight->late || flight->pid != pid)
+			continue;
+		if (flight->step != GL_IO_STEP_WRITE || sim_chance(3))
+		{
+			if (flight->step == GL_IO_STEP_WRITE && sim_chance(2))
+				disk_flight_lands(flight, !sim_chance(3));
+			disk_flight_end(flight);
+			continue;
+		}
+		disk_flight_is_late(flight);
+	}
+	for (int i = 0; i < lengthof(disk_descriptors); i++)
+	{
+		if (disk_descriptors[i].used && disk_descriptors[i].pid == pid)
+			(void) sim_close(FD_BASE + i);
+	}
+}
+
+void
+sim_disk_crash(bool power)
+{
+	int			stop[FILES];
+
+	/* of all processes: in flight, then perhaps landed */
+	for (int i = 0; i < FLIGHTS; i++)
+	{
+		if (!disk_flights[i].used)
+			continue;
+		if (disk_flights[i].step == GL_IO_STEP_WRITE)
+			disk_flight_lands(&disk_flights[i], false);
+		disk_flight_end(&disk_flights[i]);
+	}
+	memset(disk_descriptors, 0, sizeof(disk_descriptors));
+	for (int i = 0; i < FILES; i++)
+		disk_files[i].locked_by = -1;
+
+	if (!power)
+		return;
+
+	/* of the changes of names the first few, of all files or of each */
+	for (int i = 0, same = sim_chance(2) ? (int) sim_below(change_count + 1) : -1; i < FILES; i++)
+	{
+		stop[i] = same >= 0 ? same : (int) sim_below(change_count + 1);
+		if (disk_files[i].used)
+			strlcpy(disk_files[i].name, disk_files[i].name_disk, NAME_LENGTH);
+	}
+	for (int i = 0; i < change_count; i++)
+	{
+		int			other;
+
+		if (i >= stop[changes[i].file])
+			continue;
+		other = disk_file_find(changes[i].name);
+		if (other >= 0)
+			disk_files[other].name[0] = '\0';
+		strlcpy(disk_files[changes[i].file].name, changes[i].name, NAME_LENGTH);
+	}
+	change_count = 0;
+
+	for (int i = 0; i < FILES; i++)
+	{
+		File	   *file = &disk_files[i];
+
+		if (!file->used)
+			continue;
+		disk_sectors_land(file);
+		/* a truncation, or growth, that was not synced */
+		if (sim_chance(2))
+			file->size_disk = file->size;
+		file->size = file->size_disk;
+		memset(file->disk + file->size, 0, disk_largest - file->size);
+		memcpy(file->cache, file->disk, disk_largest);
+		file->paged = false;
+		strlcpy(file->name_disk, file->name, NAME_LENGTH);
+		disk_file_release(i);
+	}
+}
+
+/* A file of the log is gone; not the oldest, whose loss nothing shows. */
+static bool
+lose_file(char *what, Size size)
+{
+	uint32		oldest = UINT32_MAX;
+	uint32		known = 0;
+	int			control = disk_file_find(GL_CONTROL_NAME);
+
+	if (control >= 0)
+		memcpy(&known, disk_files[control].disk + 48, sizeof(known));
+	for (int round = 0; round < 2; round++)
+	{
+		int			start = (int) sim_below(FILES);
+
+		for (int i = 0; i < FILES; i++)
+		{
+			File	   *file = &disk_files[(start + i) % FILES];
+			uint32		number;
+			uint64		first_lsn;
+
+			if (!file->used || !gl_segment_name_parse(file->name, &number, &first_lsn))
+				continue;
+			if (round == 0)
+				oldest = Min(oldest, number);
+			else if (number > oldest && number <= known)
+			{
+				snprintf(what, size, "the loss of %s", file->name);
+				file->name[0] = file->name_disk[0] = '\0';
+				disk_file_release((start + i) % FILES);
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+bool
+sim_disk_damage(char *what, Size size)
+{
+	int			index = -1;
+	int			seen = 0;
+	uint32		at;
+	File	   *file;
+
+	for (int i = 0; i < FILES; i++)
+	{
+		if (disk_files[i].used && strcmp(disk_files[i].name, GL_LOCK_NAME) != 0 && disk_files[i].name[0] != '\0' &&
+			disk_files[i].size > 0 && (index < 0 || sim_below(++seen) == 0))
+			index = i;
+	}
+	if (index < 0)
+		return false;
+	if (sim_chance(8))
+		return lose_file(what, size);
+	file = &disk_files[index];
+	if (sim_chance(8))
+		at = sim_below(BLOCK);
+	else
+	{
+		/* where there is something */
+		at = sim_below(file->size);
+		for (int tries = 0; tries < 8 && file->disk[at] == 0; tries++)
+			at = sim_below(file->size);
+	}
+	if (at >= file->size)
+		return false;
+	disk_sync_file(file);
+	switch (sim_below(6))
+	{
+		case 0:
+		case 1:
+		case 2:
+			file->disk[at] ^= (uint8) (1 << sim_below(8));
+			snprintf(what, size, "a bit of byte %u of %s", at, file->name);
+			break;
+		case 3:
+			memset(file->disk + at / SECTOR * SECTOR, 0, SECTOR);
+			snprintf(what, size, "a sector of zeros at %u of %s", at / SECTOR * SECTOR, file->name);
+			break;
+		case 4:
+			for (uint32 i = 0; i < SECTOR; i++)
+				file->disk[at / SECTOR * SECTOR + i] = (uint8) sim_random();
+			snprintf(what, size, "a sector of garbage at %u of %s", at / SECTOR * SECTOR, file->name);
+			break;
+		default:
+			{
+				/* one sector under another's address */
+				uint32		from = sim_below(file->size / SECTOR + 1) * SECTOR;
+
+				if (from + SECTOR <= disk_largest)
+					memcpy(file->disk + at / SECTOR * SECTOR, file->disk + from, SECTOR);
+				snprintf(what, size, "sector %u of %s has come to %u", from, file->name,
+						 at / SECTOR * SECTOR);
+			}
+			break;
+	}
+	memcpy(file->cache, file->disk, disk_largest);
+	return true;
+}
