@@ -158,7 +158,7 @@ $(unit_tests) $(filter-out $(unit)/sim_log,$(unit_sims)): $(unit)/%: $(unit)/%.o
 server_modules = $(filter-out config io_uring sql stats_sql stream,$(sources:src/%.c=%))
 server_cflags = -std=gnu11 -O2 -g $(warnings) -fno-pie -fno-strict-aliasing -fwrapv \
 	-fexcess-precision=standard $(UNIT_CFLAGS)
-server_cppflags = -I$(here)/src -I$(unit_dir)/server -I$(shell $(PG_CONFIG) --includedir-server) \
+server_cppflags = -I$(here)/src -I$(unit_dir)/server -I$(unit_dir) -I$(shell $(PG_CONFIG) --includedir-server) \
 	-D_GNU_SOURCE -DUSE_LIBURING -DUSE_ASSERT_CHECKING=1 -DGL_SEGMENT_SIZE_MIN=16384 \
 	-DGL_SEGMENT_SIZE_MAX=1048576 -DGL_RING_SIZE_MIN=8192
 $(unit)/server/append.o: server_cppflags += -Dgl_ring_publish=sim_ring_publish
@@ -176,7 +176,7 @@ $(unit)/server/modules.o: $(server_modules:%=$(unit)/server/%.o) $(unit_dir)/ser
 		--set-section-flags .bss=alloc,load,contents,data --rename-section .bss=glstate \
 		--rename-section .data=glstate $@.all $@
 	rm -f $@.all
-$(unit)/sim_log: $(unit)/sim_log.o $(unit)/server/disk.o $(unit)/server/simos.o $(unit)/server/simpg.o $(unit)/server/simproc.o $(unit)/server/modules.o
+$(unit)/sim_log: $(unit)/sim_log.o $(unit)/server/ledger.o $(unit)/server/disk.o $(unit)/server/simos.o $(unit)/server/simpg.o $(unit)/server/simproc.o $(unit)/server/modules.o
 	$(CC) $(server_cflags) -no-pie -o $@ $^ $(shell $(PG_CONFIG) --pkglibdir)/libpgport.a -lpthread -lm
 $(unit) $(unit)/server:
 	mkdir -p $@
