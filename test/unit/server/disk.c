@@ -461,33 +461,36 @@ static bool
 lose_file(char *what, Size size)
 {
 	uint32		oldest = UINT32_MAX;
+	uint32		newest = 0;
 	uint32		known = 0;
+	uint32		number;
+	uint64		first_lsn;
 	int			control = disk_file_find(GL_CONTROL_NAME);
+	int			start = (int) sim_below(FILES);
+	bool		is_newest = sim_chance(2);
 
+	/* one beyond what the control file knows is not missed */
 	if (control >= 0)
 		memcpy(&known, disk_files[control].disk + 48, sizeof(known));
-	for (int round = 0; round < 2; round++)
+	for (int i = 0; i < FILES; i++)
 	{
-		int			start = (int) sim_below(FILES);
+		if (!disk_files[i].used || !gl_segment_name_parse(disk_files[i].name, &number, &first_lsn))
+			continue;
+		oldest = Min(oldest, number);
+		newest = Max(newest, number);
+	}
+	for (int i = 0; i < FILES; i++)
+	{
+		int			index = (start + i) % FILES;
+		File	   *file = &disk_files[index];
 
-		for (int i = 0; i < FILES; i++)
-		{
-			File	   *file = &disk_files[(start + i) % FILES];
-			uint32		number;
-			uint64		first_lsn;
-
-			if (!file->used || !gl_segment_name_parse(file->name, &number, &first_lsn))
-				continue;
-			if (round == 0)
-				oldest = Min(oldest, number);
-			else if (number > oldest && number <= known)
-			{
-				snprintf(what, size, "the loss of %s", file->name);
-				file->name[0] = file->name_disk[0] = '\0';
-				disk_file_release((start + i) % FILES);
-				return true;
-			}
-		}
+		if (!file->used || !gl_segment_name_parse(file->name, &number, &first_lsn) ||
+			number == oldest || number > known || (is_newest && number != newest))
+			continue;
+		snprintf(what, size, "the loss of %s", file->name);
+		file->name[0] = file->name_disk[0] = '\0';
+		disk_file_release(index);
+		return true;
 	}
 	return false;
 }
@@ -508,7 +511,7 @@ sim_disk_damage(char *what, Size size)
 	}
 	if (index < 0)
 		return false;
-	if (sim_chance(8))
+	if (sim_chance(5))
 		return lose_file(what, size);
 	file = &disk_files[index];
 	if (sim_chance(8))
