@@ -394,6 +394,9 @@ check_now(void)
 	if (opening && damaged)
 	{
 		reported = reported || invalid_seen;
+		if (state == GL_STATE_OPEN && lowest != UINT64_MAX && sim_silent_writes == 0 &&
+			strncmp(damage, "the loss of", 11) == 0)
+			violation("a file is missing, and nobody says so");
 		if (state == GL_STATE_OPEN && lowest != UINT64_MAX)
 			check_unproven(&catalog->map, &reader, limit, lowest);
 	}
