@@ -154,10 +154,12 @@ $(unit_tests) $(filter-out $(unit)/sim_log,$(unit_sims)): $(unit)/%: $(unit)/%.o
 
 # sim_log runs the server's modules, all but those that are SQL, on a simulated
 # kernel and PostgreSQL.  Their system calls get other names, and their static
-# variables lie in one section, which each simulated process has a copy of.
+# variables lie in one section, which each simulated process has a copy of.  Their
+# stacks are such as AddressSanitizer does not follow.
 server_modules = $(filter-out config io_uring sql stats_sql stream,$(sources:src/%.c=%))
-server_cflags = -std=gnu11 -O2 -g $(warnings) -fno-pie -fno-strict-aliasing -fwrapv \
-	-fexcess-precision=standard $(UNIT_CFLAGS)
+server_cflags = -std=gnu11 -O2 -g $(warnings) $(if $(findstring clang,$(CC)),,-Wno-clobbered) -fno-pie -fno-strict-aliasing -fwrapv \
+	-fexcess-precision=standard $(UNIT_CFLAGS) \
+	$(if $(findstring address,$(UNIT_CFLAGS)),--param asan-stack=0)
 server_cppflags = -I$(here)/src -I$(unit_dir)/server -I$(unit_dir) -I$(shell $(PG_CONFIG) --includedir-server) \
 	-D_GNU_SOURCE -DUSE_LIBURING -DUSE_ASSERT_CHECKING=1 -DGL_SEGMENT_SIZE_MIN=16384 \
 	-DGL_SEGMENT_SIZE_MAX=1048576 -DGL_RING_SIZE_MIN=8192

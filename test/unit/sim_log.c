@@ -423,8 +423,6 @@ run_server(void)
 	counts.closes += closed;
 	counts.continuations += atomic_load(&gl_shared->stats.continuations);
 	counts.recycled += atomic_load(&gl_shared->stats.segments_recycled);
-	sim_server_gone();
-	writer = NULL;
 }
 
 static void
@@ -460,7 +458,10 @@ run_world(void)
 		power = sim_chance(2);
 		counts.crashes++;
 		counts.power_cuts += power;
+		/* what was in flight, from memory that is gone afterwards */
 		sim_disk_crash(power);
+		sim_server_gone();
+		writer = NULL;
 		if (silent_world && !is_over && was_opened && !sim_chance(3))
 			damaged = sim_disk_damage(damage, sizeof(damage)) || damaged;
 		if (damaged)

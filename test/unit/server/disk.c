@@ -141,9 +141,7 @@ disk_file_find(const char *name)
 void
 disk_file_release(int index)
 {
-	File	   *file = &disk_files[index];
-
-	if (index < 0 || file->name[0] != '\0' || file->name_disk[0] != '\0')
+	if (index < 0 || disk_files[index].name[0] != '\0' || disk_files[index].name_disk[0] != '\0')
 		return;
 	for (int i = 0; i < lengthof(disk_descriptors); i++)
 	{
@@ -160,7 +158,7 @@ disk_file_release(int index)
 		if (disk_flights[i].used && disk_flights[i].file == index)
 			return;
 	}
-	file->used = false;
+	disk_files[index].used = false;
 }
 
 void

@@ -129,12 +129,13 @@ ssize_t
 sim_pread(int fd, void *buf, size_t size, off_t offset)
 {
 	int			index = file_of(fd);
-	File	   *file = &disk_files[index];
+	const File *file;
 	bool		direct;
 
 	sim_step();
 	if (index < 0)
 		return fail(EBADF);
+	file = &disk_files[index];
 	direct = (disk_descriptors[fd - FD_BASE].flags & O_DIRECT) != 0;
 	if (direct && (offset % SECTOR != 0 || size % SECTOR != 0 || (uintptr_t) buf % SECTOR != 0))
 		return fail(EINVAL);
@@ -229,7 +230,7 @@ do_write(int index, int flags, uint64 offset, const struct iovec *iov, int iovcn
 static int64
 do_sync(int index)
 {
-	File	   *file = &disk_files[index];
+	File	   *file;
 
 	if (index == FD_DIRECTORY)
 	{
@@ -238,6 +239,7 @@ do_sync(int index)
 		disk_names_land();
 		return 0;
 	}
+	file = &disk_files[index];
 	if (fails(sim_faults.sync))
 	{
 		disk_sectors_land(file);
@@ -336,11 +338,12 @@ int
 sim_truncate(const char *path, off_t size)
 {
 	int			index = disk_file_find(name_of(path));
-	File	   *file = &disk_files[index];
+	File	   *file;
 
 	sim_step();
 	if (index < 0)
 		return fail(ENOENT);
+	file = &disk_files[index];
 	if (fails(sim_faults.name))
 		return fail(EIO);
 	if (size < file->size)
