@@ -447,7 +447,7 @@ run_world(void)
 	gl_io_method = sim_chance(2) ? GL_IO_URING : GL_IO_SYNC;
 	gl_sync_method = sim_chance(2) ? GL_SYNC_OPEN_DATASYNC : GL_SYNC_FDATASYNC;
 	gl_group_bytes = 1 + sim_below(16);
-	sim_direct_io = !sim_chance(8);
+	sim_direct_io = !sim_chance(3);
 	silent_world = sim_chance(3);
 	sim_disk_format((uint32) sim_segment_size + GL_BLOCK);
 	end_faults();
