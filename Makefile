@@ -4,6 +4,8 @@
 #	make install          install it (as root, as a rule)
 #	make test             build and run every test, in a private installation;
 #	                      SUITES="unit tap" for some of them (see test/run)
+#	make test-faults      every fault that can be staged, as root (under 30 minutes);
+#	                      PARTS="fuse loop" for some of it (see test/faults/run)
 #	make demo             see it at work; make demo-stop ends it
 #	make unit, make sim   the tests that need no server
 #	make sim-deep         the simulation of the log, SIM_STEPS=10000000
@@ -41,8 +43,9 @@ endif
 EXTRA_CLEAN = build log results regression.diffs regression.out \
 	output_iso tmp_check tmp_check_iso
 
-.PHONY: all test demo demo-stop bench bench-full soak unit unit-build sim no-postgresql \
-	sim-deep fuzz sanitize sanitize-address sanitize-thread model
+.PHONY: all test demo demo-stop bench bench-full soak unit unit-build \
+	sim no-postgresql sim-deep fuzz sanitize sanitize-address \
+	sanitize-thread model test-faults faults-build
 
 # what is said when nothing else is
 all:
@@ -218,9 +221,25 @@ sanitize-thread: $(unit)/test_ring $(unit)/test_ring_threads
 model:
 	@$(here)/test/model/run
 
+# ---- programs of the fault bench (test/faults) ----
+
+faults = build/faults
+faults_dir = $(here)/test/faults
+
+faults-build: $(faults)/faultfs $(faults)/logcheck
+
+$(faults)/faultfs: $(wildcard $(faults_dir)/*.c $(faults_dir)/*.h)
+	mkdir -p $(faults)
+	$(CC) $(unit_cflags) -D_GNU_SOURCE -Wno-unused-parameter $(shell pkg-config --cflags fuse3) -o $@ \
+		$(filter-out %/logcheck.c,$(filter %.c,$^)) $(shell pkg-config --libs fuse3) -lpthread
+$(faults)/logcheck: $(faults_dir)/logcheck.c $(unit)/libpure.a $(headers)
+	mkdir -p $(faults)
+	$(CC) $(unit_cflags) $(unit_cppflags) -o $@ $< $(unit)/libpure.a $(unit_libs)
+
 else							# no PGXS
 
-all install installcheck clean unit unit-build sim sim-deep fuzz sanitize: no-postgresql
+all install installcheck clean unit unit-build sim sim-deep fuzz sanitize \
+	faults-build: no-postgresql
 no-postgresql:
 	@echo "$(PG_CONFIG) or its build system was not found: install postgresql-server-dev-NN," >&2
 	@echo "or name another: make PG_CONFIG=/path/to/pg_config" >&2
@@ -236,6 +255,9 @@ test:
 soak:
 	@PG_CONFIG="$(PG_CONFIG)" PROVE_TESTS=test/faults/t/s001_soak.pl \
 		PROVE_SECONDS=$$(($${GROUPLOG_SOAK_SECONDS:-3600} + 1200)) $(here)/test/run tap
+
+test-faults:
+	@PG_CONFIG="$(PG_CONFIG)" $(here)/test/faults/run $(PARTS)
 
 demo:
 	@PG_CONFIG="$(PG_CONFIG)" FILE="$(FILE)" DEMO_DIR="$(DEMO_DIR)" $(here)/test/demo start
