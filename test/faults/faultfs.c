@@ -78,9 +78,10 @@ seen_path(char *full, const char *path)
 static void *
 fs_init(struct fuse_conn_info *connection, struct fuse_config *config)
 {
+	/* with it, the kernel makes an I/O error of a short write */
+	connection->want &= ~FUSE_CAP_ASYNC_DIO;
 	/* a power cut changes names and sizes behind the kernel's back */
 	config->entry_timeout = config->attr_timeout = config->negative_timeout = 0;
-	config->direct_io = 1;
 	config->hard_remove = 1;
 	config->use_ino = 0;
 	config->nullpath_ok = 1;
@@ -216,7 +217,8 @@ fs_statfs(const char *path, struct statvfs *st)
 	if (fstatvfs(disk_root(), st) != 0)
 		return -errno;
 	lock();
-	if (space >= 0 && space / st->f_frsize < st->f_bavail)
+	/* a quota does not show here */
+	if (space >= 0 && space_error == ENOSPC && (unsigned long) space / st->f_frsize < st->f_bavail)
 		st->f_bfree = st->f_bavail = space / st->f_frsize;
 	if (read_only)
 		st->f_flag |= ST_RDONLY;
@@ -240,7 +242,7 @@ new_handle(const char *full, int fd, struct fuse_file_info *file)
 	handle->flags = file->flags;
 	node->handles++;
 	file->fh = (uintptr_t) handle;
-	file->direct_io = 1;
+	file->direct_io = shows_short || !(file->flags & O_DIRECT);
 	return 0;
 }
 

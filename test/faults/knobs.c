@@ -64,6 +64,7 @@ static Fault faults[FAULTS];
 long		space = -1;
 int			space_error = ENOSPC;
 bool		read_only = false;
+bool		shows_short = false;
 bool		power_is_off = false;
 static Plan cut_plan = {KEEP_NOTHING, SECTOR};
 
@@ -264,6 +265,8 @@ obey(char *line, FILE *answer)
 		space = number;
 	else if (sscanf(line, "readonly %ld", &number) == 1)
 		read_only = number != 0;
+	else if (sscanf(line, "short %ld", &number) == 1)
+		shows_short = number != 0;
 	else if (sscanf(line, "flip %500s %ld %ld", name, &number, &second) == 3)
 	{
 		char		full[NAME_SIZE + 512];

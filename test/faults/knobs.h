@@ -25,6 +25,10 @@
  *	space BYTES ERRNO		so much more can be written beyond the ends of files;
  *							-1: no limit
  *	readonly 0|1			everything that changes something fails with EROFS
+ *	short 0|1				1: files that are opened with O_DIRECT from now on show
+ *							their program a short write.  0: the kernel writes the rest.
+ *							Not for io_uring, for which it then does that, too, but in
+ *							the wrong place (seen with Linux 6.18).
  *	flip PATH OFFSET BIT	a bit of a file is another one from now on
  *	seed N
  *	cut KEEP UNIT			power cut; then all calls fail, until:
@@ -78,6 +82,7 @@ typedef struct Strike
 extern long space;				/* bytes that files may still grow by; -1: any */
 extern int	space_error;
 extern bool read_only;
+extern bool shows_short;
 extern bool power_is_off;
 
 /* The lock over everything here, and over disk.c. */
