@@ -23,7 +23,7 @@ use Socket qw(AF_UNIX SOCK_STREAM PF_UNSPEC);
 
 our @EXPORT = qw(
   as_root as_root_fails fault_mount fault_unmount knob fault_hits_of
-  fault_node power_cut_node each_configuration configurations figure
+  fault_node start_up power_cut_node each_configuration configurations figure
   only_the_end check_log acked_at
   loop_mount loop_unmount loop_shutdown loop_image log_of check_images ack_marks
 );
@@ -331,6 +331,16 @@ sub log_of
 	return "$fs->{mount}/log";
 }
 
+# Until recovery has said something.
+sub start_up
+{
+	my ($node) = @_;
+
+	$node->start;
+	Test::More::ok(GrouplogTest::wait_until(sub { GrouplogTest::status($node, 'state') ne 'starting' }),
+		'recovery ends');
+}
+
 # The power goes (unless it has gone already), and comes back.
 sub power_cut_node
 {
@@ -340,7 +350,7 @@ sub power_cut_node
 	GrouplogTest::kill_server($node);
 	knob($fs, 'power');
 	knob($fs, 'clear');
-	$node->start;
+	start_up($node);
 }
 
 # ---- real file systems on loop devices ----
@@ -397,7 +407,7 @@ sub loop_shutdown
 	GrouplogTest::kill_server($node);
 	loop_unmount($fs);
 	loop_remount($fs);
-	$node->start;
+	start_up($node);
 }
 
 # What the disk has at this moment.

@@ -50,7 +50,7 @@ sub crash_and_check
 	{
 		kill_server($node);
 		knob($fs, 'clear');
-		$node->start;
+		start_up($node);
 	}
 	check_log($node, $ledger, "$name, after a " . ($power ? 'power cut' : 'kill'));
 }
@@ -153,7 +153,7 @@ each_configuration(
 				{
 					kill_server($node);
 					knob($fs, 'clear');
-					$node->start;
+					start_up($node);
 				}
 				else
 				{
@@ -161,7 +161,7 @@ each_configuration(
 					like(log_since($node, $position), qr/could not make the last records durable/,
 						"$name: said in the log");
 					knob($fs, 'clear');
-					$node->start;
+					start_up($node);
 				}
 				check_log($node, $ledger, $name, @lossy);
 				append_some($node, $ledger, "$name: appends go on");

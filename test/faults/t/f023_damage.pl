@@ -99,8 +99,7 @@ each_configuration(
 		is($state, '58030', "all reads fail, $title: a reader is told");
 		append_some($node, $ledger, "all reads fail, $title: appends go on");
 		kill_server($node);
-		$node->start;
-		ok(wait_until(sub { status($node, 'state') ne 'starting' }), "reads fail at a start, $title: an answer");
+		start_up($node);
 		is(status($node, 'state'), 'unavailable', '... the log does not open');
 		knob($fs, 'clear');
 		ok(wait_until(sub { status($node, 'state') eq 'open' }), '... but by itself when the device is back');
@@ -130,9 +129,8 @@ each_configuration(
 			is(fault_hits_of($fs, 0), 1, "$name: it has struck");
 			knob($fs, 'clear');
 			kill_server($node);
-			$node->start;
-			ok(wait_until(sub { status($node, 'state') ne 'starting' }), "$name: a start gives an answer");
-
+			start_up($node);
+	
 			# rows up to the damage are right; what the bit hit may have been padding
 			if (status($node, 'state') eq 'corrupt')
 			{
@@ -163,7 +161,7 @@ each_configuration(
 			$node->stop('fast');
 			unlink glob log_of($fs) . '/*';
 			$ledger = new_ledger();
-			$node->start;
+			start_up($node);
 			append_some($node, $ledger, "$name: a new log");
 			$faults++;
 		}

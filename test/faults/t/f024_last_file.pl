@@ -34,8 +34,7 @@ sub start_and_see
 {
 	my ($node, $name) = @_;
 
-	$node->start;
-	ok(wait_until(sub { status($node, 'state') ne 'starting' }), "$name: a start gives an answer");
+	start_up($node);
 	return status($node, 'state');
 }
 
@@ -46,7 +45,7 @@ each_configuration(
 
 		append_some($node, $ledger, "H3: records, $title", size => sub { 700 });
 		$node->stop('fast');
-		$node->start;
+		start_up($node);
 
 		# ---- a spare that was activated, and got no record: header only ----
 		knob($fs, 'plan nothing 512');
@@ -84,7 +83,7 @@ each_configuration(
 
 		# ---- the newest file is cut, emptied, overwritten as a whole ----
 		$node->stop('fast');
-		$node->start;
+		start_up($node);
 		append_some($node, $ledger, "H3: records in the newest file, $title");
 		kill_server($node);
 		my $file = newest($fs);
@@ -131,11 +130,11 @@ each_configuration(
 			my $found = check_log($node, $ledger, $name);
 			# what a recovery has left behind never comes back
 			kill_server($node);
-			$node->start;
+			start_up($node);
 			is(check_log($node, $ledger, "$name, started twice"), $found, "$name: the same records, both times");
 			append_some($node, $ledger, "$name: appends go on", clients => 1, records => 3);
 			kill_server($node);
-			$node->start;
+			start_up($node);
 			is(check_log($node, $ledger, "$name, and later"), $found + 3, "$name: no ghost");
 			$faults++;
 		}

@@ -56,8 +56,7 @@ foreach my $type (qw(ext4 xfs))
 		append_some($node, $ledger, "$name: before");
 		$node->stop('fast');
 		as_root('mount', '-o', 'remount,ro', $fs->{mount});
-		$node->start;
-		ok(wait_until(sub { status($node, 'state') ne 'starting' }), "$name: a start gives an answer");
+		start_up($node);
 		my ($state, $message) = sql_error($node, q(SELECT grouplog.append('996-1:')));
 		like($message, qr/Read-only file system/, "$name: appends are refused, and say why");
 		note_refused($ledger, 996, 1, 0);

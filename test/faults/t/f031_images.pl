@@ -64,7 +64,7 @@ foreach my $type (qw(ext4 xfs))
 		loop_unmount($fs);
 		rename $clones[-1][0], $fs->{image};
 		my $again = loop_mount("disk_$unique", type => $type, image => $fs->{image});
-		$node->start;
+		start_up($node);
 		is(status($node, 'state'), 'open', "$name: a server opens the last one");
 		is($node->safe_psql('postgres', 'SELECT count(*) FROM grouplog.verify() WHERE NOT ok'), 0,
 			"$name: verify finds nothing wrong");

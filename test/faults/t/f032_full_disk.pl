@@ -59,7 +59,7 @@ foreach my $type (qw(ext4 xfs))
 			note_refused($ledger, 997, 1, 20000);
 		}
 		$node->stop('fast');
-		$node->start;
+		start_up($node);
 		unlink $ballast, "$fs->{mount}/rest";
 		ok(wait_until(sub { status($node, 'refusal') eq '' }), "$name: space comes back");
 		append_some($node, $ledger, "$name: appends go on", size => sub { 8000 });
