@@ -456,11 +456,12 @@ sub acked_at
 }
 
 # check_images(LEDGER, LOADS, [ [ folder, marks ], ... ]): what is wrong with
-# them, as a list of texts, and how many acknowledged records were looked for.
+# them, as a list of texts; how many acknowledged records were looked for; and how
+# many records each image has.
 sub check_images
 {
 	my ($ledger, $loads, @images) = @_;
-	my @wrong;
+	my (@wrong, @counts);
 	my $looked_for = 0;
 
 	foreach my $image (@images)
@@ -499,8 +500,9 @@ sub check_images
 			$looked_for++;
 			push @wrong, "$folder: $key at $acked->{$key} is lost" if ($found{$key} // '') ne $acked->{$key};
 		}
+		push @counts, scalar keys %found;
 	}
-	return (\@wrong, $looked_for);
+	return (\@wrong, $looked_for, @counts);
 }
 
 # ---- when the script begins, and is still root ----

@@ -99,7 +99,8 @@ cut_contents(int base, const Plan *plan)
 	uint32_t	count;
 	uint32_t	units;
 	Lost	   *lost = collect(plan, &count, &units);
-	uint32_t	point = disk_random(units + (plan->keep == KEEP_FIRST || plan->keep == KEEP_LAST));
+	uint32_t	point = plan->point >= 0 ? (uint32_t) plan->point :
+		disk_random(units + (plan->keep == KEEP_FIRST || plan->keep == KEEP_LAST));
 	uint32_t	unit = 0;
 	bool		lands = false;
 	static const uint8_t zeros[SECTOR];

@@ -77,6 +77,7 @@ typedef struct Plan
 {
 	Keep		keep;
 	uint32_t	unit;			/* bytes that land together: 512 or 4096 */
+	int64_t		point;			/* which unit FIRST, LAST, HOLE and ONE are about; -1: any */
 } Plan;
 
 extern int	disk_open_root(const char *backing);

@@ -58,6 +58,7 @@ typedef struct Fault
 } Fault;
 
 #define FAULTS 8
+#define SLICE_US 20000
 
 static pthread_mutex_t disk_lock = PTHREAD_MUTEX_INITIALIZER;
 static Fault faults[FAULTS];
@@ -66,7 +67,8 @@ int			space_error = ENOSPC;
 bool		read_only = false;
 bool		shows_short = false;
 bool		power_is_off = false;
-static Plan cut_plan = {KEEP_NOTHING, SECTOR};
+static long clears = 0;
+static Plan cut_plan = {KEEP_NOTHING, SECTOR, -1};
 
 void
 lock(void)
@@ -81,18 +83,22 @@ unlock(int result)
 	return result;
 }
 
-/* Without the lock for so long. */
+/* Without the lock for so long, or until the faults are cleared. */
 static void
 pause_us(long us)
 {
-	struct timespec rest = {us / 1000000, us % 1000000 * 1000};
+	long		seen = clears;
 
-	if (us <= 0)
-		return;
-	pthread_mutex_unlock(&disk_lock);
-	while (nanosleep(&rest, &rest) != 0 && errno == EINTR)
-		;
-	pthread_mutex_lock(&disk_lock);
+	while (us > 0 && clears == seen)
+	{
+		long		part = us < SLICE_US ? us : SLICE_US;
+		struct timespec rest = {0, part * 1000};
+
+		pthread_mutex_unlock(&disk_lock);
+		nanosleep(&rest, NULL);
+		pthread_mutex_lock(&disk_lock);
+		us -= part;
+	}
 }
 
 Strike
@@ -235,6 +241,7 @@ read_plan(const char *keep, long unit, Plan *plan)
 		return false;
 	plan->keep = (Keep) value;
 	plan->unit = (uint32_t) unit;
+	plan->point = -1;
 	return true;
 }
 
@@ -252,9 +259,15 @@ obey(char *line, FILE *answer)
 	if (sscanf(line, "fault %ld %n", &number, &used) == 1)
 		failed = set_fault((int) number, line + used) ? 0 : -EINVAL;
 	else if (sscanf(line, "clear %ld", &number) == 1 && number >= 0 && number < FAULTS)
+	{
 		memset(&faults[number], 0, sizeof(Fault));
+		clears++;
+	}
 	else if (strcmp(line, "clear") == 0)
+	{
 		memset(faults, 0, sizeof(faults));
+		clears++;
+	}
 	else if (sscanf(line, "hits %ld", &number) == 1 && number >= 0 && number < FAULTS)
 	{
 		fprintf(answer, "ok %ld\n", faults[number].hits);
@@ -285,9 +298,13 @@ obey(char *line, FILE *answer)
 	}
 	else if (strcmp(line, "power") == 0)
 		power_is_off = false;
-	else if (sscanf(line, "image %500s %31s %ld", name, word, &second) == 3 &&
+	else if (sscanf(line, "image %500s %31s %ld %n", name, word, &second, &used) == 3 &&
 			 read_plan(word, second, &plan))
+	{
+		if (line[used] != '\0')
+			plan.point = atol(line + used);
 		failed = disk_image(name, &plan);
+	}
 	else if (strcmp(line, "state") == 0)
 	{
 		fprintf(answer, "ok off=%d ", power_is_off);

@@ -34,7 +34,8 @@
  *	cut KEEP UNIT			power cut; then all calls fail, until:
  *	power					... it is back
  *	plan KEEP UNIT			what remains after a cut=1
- *	image DIR KEEP UNIT		what a power cut would leave now, into a new folder
+ *	image DIR KEEP UNIT [N]	what a power cut would leave now, into a new folder; at
+ *							the N-th unit, not at any
  *	state
  *
  * KEEP is what of the unsynced the disk has nevertheless: nothing, all, first,

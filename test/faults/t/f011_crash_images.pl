@@ -33,16 +33,17 @@ each_configuration(
 		knob($fs, 'seed ' . ++$seed);
 		wait_for_acks($loads[0], 10);
 		# so that something is on its way at most moments
-		knob($fs, 'fault 7 on=sync file=segment,spare,control delay=4000');
+		knob($fs, 'fault 7 on=sync file=segment,spare,control delay=10000');
 		foreach my $moment (1 .. $moments)
 		{
 			sleep rand 0.05;
 			foreach my $plan (@plans)
 			{
 				my $folder = "$fs->{backing}.$moment." . @images;
-				my $marks = ack_marks(@loads);
 
-				$in_flight++ if knob($fs, 'state') !~ /dirty=0 /;
+				# most of them in the middle of a group
+				$in_flight++ if wait_until(sub { knob($fs, 'state') !~ /dirty=0 / }, 0.2);
+				my $marks = ack_marks(@loads);
 				knob($fs, "image $folder @$plan");
 				push @images, [ "$folder/data/log", $marks ];
 			}
