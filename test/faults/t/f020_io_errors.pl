@@ -21,7 +21,7 @@ sub loads
 	my ($node, $ledger, %options) = @_;
 
 	return map {
-		start_load($node, $ledger, clients => 2, mode => $_, records => 600,
+		start_load($node, $ledger, clients => 2, mode => $_, records => 300,
 			size => sub { ($_[0] * 7919) % 3000 }, options => '-c grouplog.group_window=2ms', %options)
 	} @modes;
 }
@@ -117,7 +117,7 @@ each_configuration(
 			{
 				my $name = "H12: EIO for good, $fault, all modes, $title, then $then";
 				my $position = log_position($node);
-				my @loads = loads($node, $ledger, records => 3000);
+				my @loads = loads($node, $ledger, records => 1500);
 
 				wait_for_acks($loads[0], 30);
 				knob($fs, "fault 0 $fault file=segment,spare errno=EIO");

@@ -16,7 +16,7 @@ sub under_load
 {
 	my ($node, $ledger, %options) = @_;
 	my @loads = map {
-		start_load($node, $ledger, clients => 2, mode => $_, records => 250,
+		start_load($node, $ledger, clients => 2, mode => $_, records => 150,
 			size => sub { ($_[0] * 7919) % 6000 }, options => '-c grouplog.group_window=2ms', %options)
 	} @modes;
 
@@ -47,8 +47,8 @@ each_configuration(
 				[ 'H14: short writes now and then', 'on=write bytes=4096 chance=300000 file=segment,spare' ]),
 			[ 'H14: short writes of 4096 bytes at most', 'on=write bytes=4096 file=segment,spare,control' ],
 			[ 'H14: a write of nothing', 'on=write bytes=0 count=1' ],
-			[ 'slow writes',      'on=write delay=8000' ],
-			[ 'slow syncs',       'on=sync delay=8000' ],
+			[ 'slow writes',      'on=write delay=4000' ],
+			[ 'slow syncs',       'on=sync delay=4000' ],
 			[ 'a sync of 1.5 s',  'on=sync delay=1500000 count=1' ])
 		{
 			my ($what, $fault) = @$case;
