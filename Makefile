@@ -165,7 +165,7 @@ server_cflags = -std=gnu11 -O2 -g $(warnings) $(if $(findstring clang,$(CC)),,-W
 	$(if $(findstring address,$(UNIT_CFLAGS)),--param asan-stack=0)
 server_cppflags = -I$(here)/src -I$(unit_dir)/server -I$(unit_dir) -I$(shell $(PG_CONFIG) --includedir-server) \
 	-D_GNU_SOURCE -DUSE_LIBURING -DUSE_ASSERT_CHECKING=1 -DGL_SEGMENT_SIZE_MIN=16384 \
-	-DGL_SEGMENT_SIZE_MAX=1048576 -DGL_RING_SIZE_MIN=8192
+	-DGL_SEGMENT_SIZE_MAX=1048576 -DGL_RING_SIZE_MIN=8192 -DGL_LONE_GROUPS=1
 $(unit)/server/append.o: server_cppflags += -Dgl_ring_publish=sim_ring_publish
 server_headers = $(unit_headers) $(wildcard $(unit_dir)/server/*.h)
 

@@ -34,7 +34,9 @@ static GlGroup group;			/* in flight */
  * Groups in a row that had one waiter, with nobody else about: from so many on
  * the token is offered.
  */
-#define LONE_GROUPS		4
+#ifndef GL_LONE_GROUPS
+#define GL_LONE_GROUPS	4
+#endif
 static uint32 lone_groups;
 static uint64 lone_flushes_seen;
 
@@ -241,7 +243,7 @@ gl_flush_may_offer(void)
 {
 	GlRing	   *ring = gl_ring();
 
-	return lone_groups >= LONE_GROUPS && !in_flight && gl_current.fd >= 0 &&
+	return lone_groups >= GL_LONE_GROUPS && !in_flight && gl_current.fd >= 0 &&
 		scan_lsn == gl_ring_durable_lsn(ring) && scan_lsn == gl_ring_insert_lsn(ring);
 }
 

@@ -422,6 +422,7 @@ run_server(void)
 		gl_ring_durable_lsn(gl_ring()) == gl_ring_insert_lsn(gl_ring());
 	counts.closes += closed;
 	counts.continuations += atomic_load(&gl_shared->stats.continuations);
+	counts.lone += atomic_load(&gl_shared->stats.flushes[GL_FLUSH_LONE]);
 	counts.recycled += atomic_load(&gl_shared->stats.segments_recycled);
 }
 
@@ -489,9 +490,9 @@ main(int argc, char **argv)
 	printf("%" PRIu64 " worlds, %" PRIu64 " server runs, %" PRIu64 " clean ends, %" PRIu64
 		   " power cuts, %" PRIu64 " writers restarted, %" PRIu64 " spells of I/O errors\n",
 		   counts.worlds, counts.runs, counts.closes, counts.power_cuts, counts.writers, counts.io_errors);
-	printf("%" PRIu64 " continuations, %" PRIu64 " files recycled; %" PRIu64 " silent damages, %" PRIu64
+	printf("%" PRIu64 " groups flushed by a lone session, %" PRIu64 " continuations, %" PRIu64 " files recycled; %" PRIu64 " silent damages, %" PRIu64
 		   " reported, %" PRIu64 " at an end that nothing proves, %" PRIu64 " ends accepted\n",
-		   counts.continuations, counts.recycled, counts.damages, counts.damages_reported,
+		   counts.lone, counts.continuations, counts.recycled, counts.damages, counts.damages_reported,
 		   counts.damages_unproven, counts.ends_accepted);
 	printf("figure: simulated steps %" PRIu64 "\n", sim_steps);
 	printf("figure: simulated crashes %" PRIu64 "\n", counts.crashes);

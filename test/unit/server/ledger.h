@@ -73,6 +73,7 @@ typedef struct Counts
 	uint64		unknown;
 	uint64		checked;
 	uint64		continuations;
+	uint64		lone;			/* groups flushed by the session itself */
 	uint64		recycled;
 	uint64		io_errors;
 	uint64		writers;

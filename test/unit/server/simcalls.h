@@ -19,6 +19,7 @@
 #define gl_directory_name "log"
 
 struct itimerspec;
+struct sigaction;
 
 extern int	sim_open(const char *path, int flags);
 extern int	sim_close(int fd);
@@ -31,6 +32,7 @@ extern int	sim_fdatasync(int fd);
 extern int	sim_rename(const char *from, const char *to);
 extern int	sim_unlink(const char *path);
 extern int	sim_truncate(const char *path, off_t size);
+extern int	sim_ftruncate(int fd, off_t size);
 extern int	sim_fstat(int fd, struct stat *st);
 extern int	sim_stat(const char *path, struct stat *st);
 extern int	sim_lstat(const char *path, struct stat *st);
@@ -43,6 +45,7 @@ extern long sim_syscall(long number,...);
 extern int	sim_timerfd_create(int clock, int flags);
 extern int	sim_timerfd_settime(int fd, int flags, const struct itimerspec *when,
 								struct itimerspec *before);
+extern int	sim_sigaction(int signo, const struct sigaction *action, struct sigaction *before);
 extern int	sim_prctl(int option,...);
 extern void sim_ring_publish(GlRing *ring, uint64_t lsn, uint32_t hint);
 

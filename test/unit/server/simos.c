@@ -334,28 +334,45 @@ sim_unlink(const char *path)
 	return 0;
 }
 
+static void
+cut(File *file, off_t size)
+{
+	if (size >= file->size)
+		return;
+	for (uint32 s = (uint32) (size + SECTOR - 1) / SECTOR; s < disk_largest / SECTOR; s++)
+	{
+		file->dirty_count -= file->dirty[s];
+		file->dirty[s] = 0;
+	}
+	memset(file->cache + size, 0, disk_largest - (uint32) size);
+	file->size = (uint32) size;
+}
+
 int
 sim_truncate(const char *path, off_t size)
 {
-	int			index = disk_file_find(name_of(path));
-	File	   *file;
+	int			file = disk_file_find(name_of(path));
 
 	sim_step();
-	if (index < 0)
+	if (file < 0)
 		return fail(ENOENT);
-	file = &disk_files[index];
 	if (fails(sim_faults.name))
 		return fail(EIO);
-	if (size < file->size)
-	{
-		for (uint32 s = (uint32) (size + SECTOR - 1) / SECTOR; s < disk_largest / SECTOR; s++)
-		{
-			file->dirty_count -= file->dirty[s];
-			file->dirty[s] = 0;
-		}
-		memset(file->cache + size, 0, disk_largest - (uint32) size);
-		file->size = (uint32) size;
-	}
+	cut(&disk_files[file], size);
+	return 0;
+}
+
+int
+sim_ftruncate(int fd, off_t size)
+{
+	int			file = file_of(fd);
+
+	sim_step();
+	if (file < 0)
+		return fail(EBADF);
+	if (fails(sim_faults.name))
+		return fail(EIO);
+	cut(&disk_files[file], size);
 	return 0;
 }
 

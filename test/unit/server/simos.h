@@ -104,7 +104,8 @@ struct SimProcess
 	SimState	state;
 	int			exit_code;
 	int64		wake_us;		/* asleep until then, */
-	void	   *futex;			/* or until this is woken */
+	void	   *futex;			/* or until this is woken, */
+	uint32		topics;			/* for one of these */
 	int64		stopped_until_us;	/* SIGSTOP */
 	int64		stall_us;		/* asleep and nothing came of it, since then */
 
@@ -112,7 +113,7 @@ struct SimProcess
 	bool		terminate;
 	bool		cancel;
 	bool		reload;
-	void		(*sigterm) (int);
+	void		(*sigterm) (int, siginfo_t *, void *);	/* the writer's */
 
 	/* the last error */
 	int			elevel;
@@ -143,6 +144,7 @@ struct SimProcess
 };
 
 #define SIM_PROCESSES	16
+#define SIM_POSTMASTER	100000	/* its pid */
 
 extern SimProcess *sim_self;	/* NULL: the simulation itself */
 extern SimProcess sim_process[SIM_PROCESSES];

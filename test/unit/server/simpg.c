@@ -54,6 +54,7 @@ bool		enableFsync = true;
 int			MaxBackends = 32;
 BackendId	MyBackendId = 1;
 int			MyProcPid;
+int			PostmasterPid = SIM_POSTMASTER;
 Latch	   *MyLatch;
 sigjmp_buf *PG_exception_stack;
 ErrorContextCallback *error_context_stack;
@@ -70,6 +71,7 @@ uint32	   *my_wait_event_info = &wait_event_info;
 int			gl_sync_mode;
 double		gl_group_window = 1;
 int			gl_group_bytes = 512;
+int			gl_log_sync_min_duration = 1000;
 int			gl_sync_period = 100;
 int			gl_sync_lag_limit = 150;
 int			gl_max_size = -1;
@@ -174,6 +176,12 @@ void *
 MemoryContextAllocZero(MemoryContext context, Size size)
 {
 	return memset(chunk_new(context, size), 0, size);
+}
+
+void *
+MemoryContextAllocExtended(MemoryContext context, Size size, int flags)
+{
+	return chunk_new(context, size);
 }
 
 void *
@@ -460,9 +468,37 @@ proc_exit(int code)
 pqsigfunc
 pqsignal(int signo, pqsigfunc func)
 {
-	if (signo == SIGTERM)
-		sim_self->sigterm = func;
 	return NULL;
+}
+
+int
+sim_sigaction(int signo, const struct sigaction *action, struct sigaction *before)
+{
+	if (signo == SIGTERM)
+		sim_self->sigterm = action->sa_sigaction;
+	return 0;
+}
+
+/* ----- who is connected ----- */
+
+void
+pgstat_clear_backend_activity_snapshot(void)
+{
+}
+
+int
+pgstat_fetch_stat_numbackends(void)
+{
+	return SIM_PROCESSES;
+}
+
+PgBackendStatus *
+pgstat_fetch_stat_beentry(int number)
+{
+	static PgBackendStatus session = {.st_backendType = B_BACKEND};
+	SimProcess *process = &sim_process[number - 1];
+
+	return process->pid != 0 && process->sigterm == NULL ? &session : NULL;
 }
 
 void

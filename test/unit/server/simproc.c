@@ -170,8 +170,10 @@ enter(SimProcess *process)
 	TopMemoryContext = process->top;
 	if (process->terminate && process->sigterm != NULL)
 	{
+		siginfo_t	info = {.si_pid = sim_stopping ? SIM_POSTMASTER : 0};
+
 		process->terminate = false;
-		process->sigterm(SIGTERM);
+		process->sigterm(SIGTERM, &info, NULL);
 	}
 	if (process->reload)
 	{
@@ -355,6 +357,7 @@ sim_syscall(long number,...)
 	int			operation;
 	uint32		value;
 	const struct timespec *timeout;
+	uint32		topics = FUTEX_BITSET_MATCH_ANY;
 
 	if (number != SYS_futex)
 		abort();
@@ -363,6 +366,11 @@ sim_syscall(long number,...)
 	operation = va_arg(args, int) & FUTEX_CMD_MASK;
 	value = va_arg(args, uint32);
 	timeout = va_arg(args, const struct timespec *);
+	if (operation == FUTEX_WAIT_BITSET || operation == FUTEX_WAKE_BITSET)
+	{
+		(void) va_arg(args, void *);
+		topics = va_arg(args, uint32);
+	}
 	va_end(args);
 
 	if (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET)
@@ -371,13 +379,15 @@ sim_syscall(long number,...)
 		if (*(volatile uint32 *) futex != value)
 			return -1;
 		sim_self->futex = futex;
-		sleep_until(sim_time_ns / 1000 + timeout->tv_sec * INT64CONST(1000000) +
-					timeout->tv_nsec / 1000);
+		sim_self->topics = topics;
+		sleep_until((operation == FUTEX_WAIT ? sim_time_ns / 1000 : 0) +
+					timeout->tv_sec * INT64CONST(1000000) + timeout->tv_nsec / 1000);
 		return 0;
 	}
 	for (int i = 0; i < SIM_PROCESSES && value > 0; i++)
 	{
-		if (sim_process[i].pid == 0 || sim_process[i].futex != futex)
+		if (sim_process[i].pid == 0 || sim_process[i].futex != futex ||
+			!(sim_process[i].topics & topics))
 			continue;
 		sim_process[i].state = SIM_RUNNABLE;
 		sim_process[i].futex = NULL;
