@@ -22,7 +22,12 @@
 static bool
 fails(uint32 one_in)
 {
-	return !sim_quiet && sim_chance(one_in);
+	if (sim_quiet || !sim_chance(one_in))
+		return false;
+	/* misfortunes come together: what a failure leaves is there for a moment only */
+	if (sim_steps_to_crash > 0 && sim_chance(20))
+		sim_steps_to_crash = 1 + sim_below(60);
+	return true;
 }
 
 static const char *
