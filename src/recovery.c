@@ -492,7 +492,6 @@ run_restored(Scan *scan, uint32_t newest_index, const GlMapFault *fault,
 	else
 		result->end_lsn = map->entries[0].starts_run ? map->entries[0].end_before : begin;
 	result->valid_end = result->end_lsn;
-	set_next_lsn(scan, newest, next_segment_size);
 
 	if (problem.problem != GL_MAP_OK)
 	{
@@ -502,8 +501,10 @@ run_restored(Scan *scan, uint32_t newest_index, const GlMapFault *fault,
 		result->bad_index = problem.index;
 		result->end_lsn = problem.lsn;
 		result->valid_end = max_u64(scan->end, result->end_lsn);
+		set_next_lsn(scan, newest, next_segment_size);
 		return;
 	}
+	set_next_lsn(scan, newest, next_segment_size);
 	judge_tail(scan, max_u64(tail, result->end_lsn),
 			   scan->end == tail && scan->last_kind == GL_RECORD_CLOSE);
 }
