@@ -233,6 +233,7 @@ check_recovery(bool restored)
 	GlWalkRecord record;
 	GlWalkStatus status;
 	uint64_t	before = 0;
+	bool		sane = true;	/* no header that a server would not take */
 
 	gl_map_finish(&map, &fault);
 	reads = 0;
@@ -245,7 +246,9 @@ check_recovery(bool restored)
 		FUZZ_INSIST(found.valid_end >= found.end_lsn && (map.count == 0 || found.bad_index < map.count));
 	else
 		FUZZ_INSIST(found.valid_end == found.end_lsn);
-	if (found.end_lsn < GL_LSN_MAX && found.valid_end < GL_LSN_MAX)
+	for (uint32_t i = 0; i < map.count; i++)
+		sane = sane && entries[i].first_lsn <= GL_LSN_MAX && entries[i].ring_size <= GL_RING_SIZE_MAX;
+	if (sane && found.end_lsn <= GL_LSN_MAX && found.valid_end <= GL_LSN_MAX)
 		FUZZ_INSIST(found.next_lsn >= found.valid_end && found.next_lsn % (1 << 15) == 0);
 
 	if (map.count == 0)
