@@ -50,6 +50,7 @@ typedef struct Scan
 	GlRecoveryResult *result;
 
 	uint64_t	end;			/* after the last valid record; 0 if none */
+	uint64_t	behind_end;		/* of the last one behind the end of the log */
 	uint8_t		last_kind;		/* of that record */
 } Scan;
 
@@ -91,6 +92,8 @@ note_record(Scan *scan, const GlWalkRecord *record, bool before_end)
 		result->records++;
 		result->last_lsn = record->lsn;
 	}
+	else
+		scan->behind_end = max_u64(scan->behind_end, record->next_lsn);
 }
 
 /* Did the walk fail?  Says how in the result. */
@@ -215,7 +218,8 @@ set_next_lsn(Scan *scan, const GlMapEntry *newest, uint64_t next_segment_size)
 			ring_size = max_u64(ring_size, entry->ring_size);
 	}
 
-	used = max_u64(result->valid_end, newest->first_lsn) + ring_size;
+	/* Whole records behind a torn end had their LSNs, too. */
+	used = max_u64(max_u64(result->valid_end, scan->behind_end), newest->first_lsn) + ring_size;
 	result->next_lsn = (used + next_segment_size - 1) / next_segment_size * next_segment_size;
 	result->next_lsn = max_u64(result->next_lsn, next_segment_size);
 }

@@ -78,7 +78,8 @@ typedef void (*GlRecoveryProgress) (void *arg, uint64_t bytes_done, uint64_t byt
  * the log ends where the run before it ended.
  *
  * next_lsn = the first multiple of segment_size at or beyond ring_size + the
- * larger of valid_end and the newest file's first LSN, with segment_size the
+ * largest of valid_end, the end of the last whole record seen behind it and the
+ * newest file's first LSN, with segment_size the
  * one of the coming run and ring_size the largest in the headers of the run that
  * ended; never below segment_size.
  *

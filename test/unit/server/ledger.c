@@ -194,6 +194,7 @@ appender_main(SimProcess *self)
 {
 	sigjmp_buf	jump;
 
+	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "session", ALLOCSET_DEFAULT_SIZES);
 	for (;;)
 	{
 		PG_exception_stack = &jump;
