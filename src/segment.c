@@ -527,9 +527,8 @@ gl_segment_remove(uint32 number, uint64 first_lsn, uint64 *freed, GlError *error
 		fine = gl_directory_sync(error);
 
 	/* Sessions may have it open for long: give its space back now. */
-	if (fd >= 0 && fine && ftruncate(fd, 0) != 0)
-		ereport(DEBUG1,
-				(errmsg("could not truncate removed file \"%s\": %m", path)));
+	if (fd >= 0 && fine)
+		(void) !ftruncate(fd, 0);
 	if (fd >= 0)
 		close(fd);
 	return fine;

@@ -43,6 +43,7 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "serve.h"
 #include "shared.h"
 #include "spares.h"
 #include "tail.h"
@@ -113,140 +114,6 @@ writer_gone(int code, Datum arg)
 	gl_io_wait_close();
 	gl_token_release();
 	gl_shared_wake_everybody();
-}
-
-/* --- what sessions ask for --- */
-
-/* A truncate in progress: one file a turn of the loop. */
-static bool truncating = false;
-static uint64 truncate_before;
-static uint64 truncate_freed;
-
-static void
-answer_request(uint64 result, const GlError *error)
-{
-	GlRequest  *request = &gl_shared->request;
-
-	SpinLockAcquire(&request->mutex);
-	request->result = result;
-	request->error = *error;
-	request->state = request->abandoned ? GL_REQUEST_FREE : GL_REQUEST_DONE;
-	SpinLockRelease(&request->mutex);
-	gl_wakeup_broadcast(&gl_shared->answered, GL_WAKE_ALL);
-}
-
-/* A predecessor took a request and died: whoever asked must not wait for it. */
-static void
-answer_orphan(void)
-{
-	GlRequest  *request = &gl_shared->request;
-	bool		orphan;
-	GlError		error;
-
-	SpinLockAcquire(&request->mutex);
-	orphan = request->state == GL_REQUEST_TAKEN;
-	SpinLockRelease(&request->mutex);
-	if (!orphan)
-		return;
-	gl_error_set(&error, ERRCODE_OPERATOR_INTERVENTION, 0, "Look at grouplog.status, and ask again.",
-				 "the grouplog writer ended while it worked on the request");
-	answer_request(0, &error);
-}
-
-static void
-continue_truncate(void)
-{
-	GlError		error;
-	uint64		freed;
-	bool		removed;
-
-	if (!truncating)
-		return;
-	gl_error_clear(&error);
-	if (gl_files_truncate_one(truncate_before, &removed, &freed, &error))
-	{
-		truncate_freed += freed;
-		if (removed)
-		{
-			SetLatch(MyLatch);	/* the next one, in the next turn */
-			return;
-		}
-		ereport(LOG,
-				(errmsg("grouplog removed %llu bytes before LSN %X/%X by request",
-						(unsigned long long) truncate_freed, LSN_FORMAT_ARGS(truncate_before))));
-	}
-	truncating = false;
-	gl_spares_retry();
-	answer_request(truncate_freed, &error);
-}
-
-static void
-handle_request(void)
-{
-	GlRequest  *request = &gl_shared->request;
-	GlRequestKind kind;
-	uint64		lsn;
-	GlError		error;
-	GlState		state = (GlState) atomic_load(&gl_shared->state);
-
-	continue_truncate();
-	SpinLockAcquire(&request->mutex);
-	if (request->state != GL_REQUEST_POSTED)
-	{
-		SpinLockRelease(&request->mutex);
-		return;
-	}
-	request->state = GL_REQUEST_TAKEN;
-	kind = request->kind;
-	lsn = request->lsn;
-	SpinLockRelease(&request->mutex);
-
-	gl_error_clear(&error);
-	switch (kind)
-	{
-		case GL_REQUEST_TRUNCATE:
-			if (state != GL_STATE_OPEN && state != GL_STATE_CORRUPT)
-				gl_error_set(&error, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, 0, NULL,
-							 "the log is not open");
-			else if (lsn > gl_ring_durable_lsn(gl_ring()))
-				gl_error_set(&error, ERRCODE_INVALID_PARAMETER_VALUE, 0,
-							 "The LSN must not be beyond the last durable record.",
-							 "LSN %X/%X is past the end of the log", LSN_FORMAT_ARGS(lsn));
-			else
-			{
-				truncating = true;
-				truncate_before = lsn;
-				truncate_freed = 0;
-				SetLatch(MyLatch);
-				return;
-			}
-			break;
-		case GL_REQUEST_ACCEPT_END:
-			if (state != GL_STATE_CORRUPT)
-				gl_error_set(&error, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, 0,
-							 "Only a log that was found corrupt needs this.",
-							 "the log is not corrupt");
-			else
-			{
-				(void) gl_log_accept_end(lsn, &error);
-				if (atomic_load(&gl_shared->state) == GL_STATE_OPEN)
-					gl_flush_start();
-			}
-			break;
-	}
-	answer_request(0, &error);
-}
-
-static bool
-request_posted(void)
-{
-	GlRequest  *request = &gl_shared->request;
-	bool		posted;
-
-	SpinLockAcquire(&request->mutex);
-	posted = request->state == GL_REQUEST_POSTED;
-	SpinLockRelease(&request->mutex);
-	return posted;
 }
 
 /* --- settings and space --- */
@@ -344,6 +211,35 @@ handle_signals(void)
 
 /* --- the loop --- */
 
+static bool
+may_offer(void)
+{
+	return !fsync_changed && atomic_load(&gl_shared->refusal) == GL_REFUSE_NOTHING &&
+		!gl_failure_retrying() && gl_flush_may_offer();
+}
+
+/*
+ * Sleep, unless something has come by now.  urgent: urgent_lsn as it was when we
+ * looked.
+ */
+static void
+doze(int64 now_us, int64 until_us, uint64 join_target, uint64 urgent)
+{
+	atomic_store(&gl_shared->join_target, join_target);
+	atomic_store(&gl_shared->sleep_until_us, until_us);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!gl_flush_scan(now_us) &&
+		atomic_load(&gl_shared->urgent_lsn) == urgent &&
+		!(gl_current.fd < 0 && atomic_load(&gl_shared->need_segment)) &&
+		!gl_serve_wanted())
+	{
+		if (may_offer())
+			gl_flush_offer();
+		gl_io_wait_sleep(until_us, gl_wait_event(GL_WAIT_WRITER_MAIN));
+	}
+	atomic_store(&gl_shared->sleep_until_us, 0);
+}
+
 /* One look at everything while the log is open. */
 static void
 work(void)
@@ -367,9 +263,19 @@ work(void)
 	if (status == GL_FLUSH_FAILED)
 		gl_failure_write(&error);
 	else if (status == GL_FLUSH_ACKNOWLEDGED)
+	{
 		gl_failure_over();
 
-	handle_request();
+		/* A lone session that is back at once is to find the token free. */
+		if (may_offer())
+		{
+			doze(now_us, now_us + GL_SLEEP_SLICE_MS * 1000, GL_FIRST_ADAPTIVE,
+				 atomic_load(&gl_shared->urgent_lsn));
+			return;
+		}
+	}
+
+	gl_serve();
 
 	if (now_us - space_checked_us > SPACE_CHECK_US)
 		check_free_space(now_us);
@@ -433,7 +339,6 @@ work(void)
 		}
 	}
 
-	/* Sleep, unless something comes in the meantime. */
 	until_us = Min(until_us, decision.wake_us);
 	if (gl_flush_unpublished())
 	{
@@ -444,21 +349,8 @@ work(void)
 		atomic_load(&gl_shared->refusal) != 0 || leaving)
 		until_us = Min(until_us, now_us + SPACE_CHECK_US);
 
-	atomic_store(&gl_shared->join_target, decision.join_target == 0 ? GL_FIRST_ADAPTIVE :
-				 gl_flush_waiters_cut() + decision.join_target);
-	atomic_store(&gl_shared->sleep_until_us, until_us);
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!gl_flush_scan(now_us) &&
-		atomic_load(&gl_shared->urgent_lsn) == urgent &&
-		!(gl_current.fd < 0 && atomic_load(&gl_shared->need_segment)) &&
-		!request_posted())
-	{
-		if (!fsync_changed && !refusing && atomic_load(&gl_shared->refusal) == GL_REFUSE_NOTHING &&
-			!gl_failure_retrying() && gl_flush_may_offer())
-			gl_flush_offer();
-		gl_io_wait_sleep(until_us, gl_wait_event(GL_WAIT_WRITER_MAIN));
-	}
-	atomic_store(&gl_shared->sleep_until_us, 0);
+	doze(now_us, until_us, decision.join_target == 0 ? GL_FIRST_ADAPTIVE :
+		 gl_flush_waiters_cut() + decision.join_target, urgent);
 }
 
 /*
@@ -495,7 +387,7 @@ idle(void)
 	GlState		state = (GlState) atomic_load(&gl_shared->state);
 	int64		now_us = gl_now_us();
 
-	handle_request();
+	gl_serve();
 	state = (GlState) atomic_load(&gl_shared->state);
 	if (state == GL_STATE_OPEN)
 		return;
@@ -661,7 +553,7 @@ grouplog_writer_main(Datum arg)
 	gl_segment_fsync = gl_io_fsync;
 	if (!enableFsync)
 		atomic_store(&gl_shared->fsync_on, 0);
-	answer_orphan();
+	gl_serve_orphan();
 	atomic_store(&gl_shared->writer_pid, MyProcPid);
 	atomic_store(&gl_shared->writer_latch, MyLatch);
 	atomic_store(&gl_shared->writer_gone_us, 0);
