@@ -309,6 +309,7 @@ gl_append(const GlPayload *payloads, int64 count, uint8 flags, GlSyncMode mode, 
 	GlStatMode *stat;
 	uint64		stream;
 	uint64		limit;
+	int64		start_ns = 0;
 	BatchContext context = {0};
 	ErrorContextCallback callback;
 
@@ -341,6 +342,8 @@ gl_append(const GlPayload *payloads, int64 count, uint8 flags, GlSyncMode mode, 
 	{
 		bool		waits = wait && mode != GL_SYNC_PERIODIC && i == count - 1;
 
+		if (waits)
+			start_ns = gl_now_ns();
 		if (mode == GL_SYNC_PERIODIC)
 			wait_for_lag();
 		/* What waits for nothing brings no deadline but the period's. */
@@ -354,10 +357,10 @@ gl_append(const GlPayload *payloads, int64 count, uint8 flags, GlSyncMode mode, 
 	}
 	if (wait && mode != GL_SYNC_PERIODIC)
 	{
-		int64		start_ns = gl_now_ns();
 		int64		wait_ns;
 
-		gl_wait_until(context.last_lsn, GL_NEVER);
+		if (gl_ring_durable_lsn(ring) <= context.last_lsn)
+			gl_wait_until(context.last_lsn, GL_NEVER);
 		wait_ns = gl_now_ns() - start_ns;
 		gl_stat_add(&stat->waits, 1);
 		gl_stat_add(&stat->wait_time_ns, wait_ns);

@@ -39,6 +39,10 @@ static GlGroup group;			/* in flight */
 #endif
 static uint32 lone_groups;
 static uint64 lone_flushes_seen;
+static uint64 lone_others_seen;
+
+/* Not where a sync takes longer: see lone.c. */
+#define LONE_SYNC_US	10000
 
 /* Data records in pending (padding and close records are none). */
 static uint64 pending_data_records;
@@ -117,6 +121,12 @@ gl_flush_start(void)
 	gl_policy_init(&policy);
 	lone_groups = 0;
 	lone_flushes_seen = atomic_load(&gl_shared->lone_flushes);
+	lone_others_seen = atomic_load(&gl_shared->lone_others);
+
+	/* A lone flush that failed while there was no writer: its file is left anyway. */
+	if (atomic_exchange(&gl_shared->lone_error, 0) != 0)
+		gl_stat_add(atomic_load(&gl_shared->lone_syncing) ? &gl_shared->stats.sync_errors :
+					&gl_shared->stats.write_errors, 1);
 
 	/* Whoever waits now is in joins already, and is no group's yet. */
 	waiters_cut = atomic_load(&gl_shared->joins);
@@ -243,14 +253,15 @@ gl_flush_may_offer(void)
 {
 	GlRing	   *ring = gl_ring();
 
-	return lone_groups >= GL_LONE_GROUPS && !in_flight && gl_current.fd >= 0 &&
+	return lone_groups >= GL_LONE_GROUPS && policy.sync_us <= LONE_SYNC_US && !in_flight && gl_current.fd >= 0 &&
 		scan_lsn == gl_ring_durable_lsn(ring) && scan_lsn == gl_ring_insert_lsn(ring);
 }
 
 void
 gl_flush_offer(void)
 {
-	Assert(gl_flush_may_offer());
+	Assert(!in_flight && pending.records == 0 && gl_current.fd >= 0);
+	atomic_store(&gl_shared->token_wanted, 0);
 	atomic_store(&gl_shared->lone_offered, 1);
 	gl_token_release();
 }
@@ -260,6 +271,7 @@ GlFlushStatus
 gl_flush_take_back(int64 now_us, GlError *error)
 {
 	uint64		flushes = atomic_load(&gl_shared->lone_flushes);
+	uint64		others = atomic_load(&gl_shared->lone_others);
 	int			lone_error = atomic_exchange(&gl_shared->lone_error, 0);
 
 	atomic_store(&gl_shared->lone_offered, 0);
@@ -272,6 +284,10 @@ gl_flush_take_back(int64 now_us, GlError *error)
 		gl_policy_done(&policy, atomic_load(&gl_shared->lone_done_us));
 		lone_flushes_seen = flushes;
 	}
+	waiters_cut += others - lone_others_seen;
+	lone_others_seen = others;
+	if (atomic_exchange(&gl_shared->lone_slow, 0))
+		gl_slow_sync_done(atomic_load(&gl_shared->lone_cut_us) * 1000);
 	if (lone_error != 0)
 	{
 		forget_pending();

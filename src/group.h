@@ -20,7 +20,7 @@ typedef struct GlGroup
 	uint64		start;			/* the durable LSN before it */
 	uint64		cut;			/* ... and after it */
 	uint64		last_lsn;		/* of its last record */
-	uint32		waiters;
+	uint32		waiters;		/* sessions that wait for it */
 	uint64		data_records;
 	int64		start_ns;		/* monotonic: the write began */
 	int64		sync_ns;		/* the sync began; 0: write and sync are one, or

@@ -134,13 +134,14 @@ uring_wait(GlIo *io, int64_t timeout_us)
 		.tv_nsec = timeout_us % 1000000 * 1000
 	};
 	struct io_uring_cqe *cqe;
+	int			rc;
 
 	/* An older kernel would be given the time-out as a request of its own. */
 	if (!(uring->ring.features & IORING_FEAT_EXT_ARG))
 		return false;
-	(void) io_uring_wait_cqe_timeout(&uring->ring, &cqe, &timeout);
+	rc = io_uring_wait_cqe_timeout(&uring->ring, &cqe, &timeout);
 	uring_reap(io);
-	return true;
+	return rc == 0 || rc == -ETIME || rc == -EINTR;
 }
 
 static int

@@ -22,8 +22,11 @@
  * again.  What an appender has flushed it leaves in lone_flushes and the two
  * times beside it, for the writer's sync policy.
  *
+ * Where a sync is slow two context switches are nothing, and a wait that can be
+ * cancelled is worth more: there the token is not offered.
+ *
  * A session keeps the file open until it needs the next one.  A file that is
- * removed meanwhile is cut to nothing first, so the space is not held.
+ * removed meanwhile is cut to nothing, so that its space is not held.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,6 +36,7 @@
 #include <unistd.h>
 
 #include "compat.h"
+#include "config.h"
 #include "group.h"
 #include "io_engine.h"
 #include "miscadmin.h"
@@ -43,6 +47,8 @@
 
 /* More than this is the writer's: it works on while we wait. */
 #define LONE_BYTES		((uint64) 64 * 1024)
+
+#define WRITER_LOOKS_US	INT64CONST(1000000)
 
 /* The file being written, opened by this process; fd < 0: none. */
 static int	file_fd = -1;
@@ -78,7 +84,7 @@ scan(GlGroup *group, uint64 end)
 
 	*group = (GlGroup)
 	{
-		.start = gl_ring_durable_lsn(ring),.cut = end,.waiters = 1
+		.start = gl_ring_durable_lsn(ring),.cut = end
 	};
 	for (uint64 lsn = group->start; lsn < end;)
 	{
@@ -89,6 +95,8 @@ scan(GlGroup *group, uint64 end)
 			return false;
 		if (header->kind == GL_RECORD_DATA)
 			group->data_records++;
+		if (gl_hint_waits(hint))
+			group->waiters++;
 		group->last_lsn = lsn;
 		lsn += gl_record_span(header->length - GL_RECORD_HEADER_SIZE);
 	}
@@ -97,7 +105,7 @@ scan(GlGroup *group, uint64 end)
 
 /* With the token. */
 static bool
-flush(uint64 end, char *block)
+flush(uint64 end, char *block, uint32 wait_event)
 {
 	uint32		number = (uint32) atomic_load(&gl_shared->segment_number);
 	uint64		first_lsn = atomic_load(&gl_shared->segment_first_lsn);
@@ -107,7 +115,8 @@ flush(uint64 end, char *block)
 	GlGroup		group;
 	GlIoOp		op;
 
-	if (!atomic_load(&gl_shared->lone_offered) || !atomic_load(&gl_shared->fsync_on))
+	if (!atomic_load(&gl_shared->lone_offered) || !atomic_load(&gl_shared->fsync_on) ||
+		atomic_load(&gl_shared->lone_error) != 0)
 		return false;
 
 	/* The last bytes of a file are the writer's, which then makes the next. */
@@ -117,12 +126,13 @@ flush(uint64 end, char *block)
 		return false;
 
 	cut_us = gl_now_us();
+	atomic_store(&gl_shared->lone_began_us, cut_us);
 	group.start_ns = gl_now_ns();
 	gl_group_write(&op, &group, first_lsn, block);
 	op.fd = file_fd;
 	op.direct = (flags & O_DIRECT) != 0;
 	op.sync_after = false;
-	pgstat_report_wait_start(gl_wait_event(GL_WAIT_APPEND_DURABLE));
+	pgstat_report_wait_start(wait_event);
 	gl_io_run(&op, gl_io_begin(&op));
 	if (op.error == 0 && !(flags & O_DSYNC))
 	{
@@ -131,8 +141,11 @@ flush(uint64 end, char *block)
 		gl_io_run(&op, gl_io_begin(&op));
 	}
 	pgstat_report_wait_end();
+	atomic_store(&gl_shared->lone_began_us, 0);
 	if (op.error != 0)
 	{
+		/* Nobody writes to this file again. */
+		atomic_store(&gl_shared->lone_offered, 0);
 		atomic_store(&gl_shared->lone_syncing, op.syncing);
 		atomic_store(&gl_shared->lone_error, op.error);
 		return false;
@@ -143,10 +156,25 @@ flush(uint64 end, char *block)
 	gl_stat_add(&gl_shared->stats.flushes[GL_FLUSH_LONE], 1);
 	atomic_store_explicit(&gl_shared->lone_cut_us, cut_us, memory_order_relaxed);
 	atomic_store_explicit(&gl_shared->lone_done_us, now_us, memory_order_relaxed);
+	atomic_fetch_add(&gl_shared->lone_others, group.waiters - 1);
 	atomic_store_explicit(&gl_shared->lone_flushes,
 						  atomic_load_explicit(&gl_shared->lone_flushes, memory_order_relaxed) + 1,
 						  memory_order_relaxed);
+	if (gl_log_sync_min_duration >= 0 &&
+		now_us - cut_us >= (int64) gl_log_sync_min_duration * 1000)
+		atomic_store(&gl_shared->lone_slow, 1);
 	return true;
+}
+
+/*
+ * The writer sleeps while we do its work: it is to look at the rest once a
+ * second, and at a slow sync at once.
+ */
+static bool
+writer_is_due(void)
+{
+	return atomic_load(&gl_shared->token_wanted) || atomic_load(&gl_shared->lone_slow) ||
+		gl_now_us() - atomic_load(&gl_shared->writer_looked_us) > WRITER_LOOKS_US;
 }
 
 bool
@@ -154,26 +182,29 @@ gl_lone_flush(const GlClaim *claim)
 {
 	uint64		end = claim->lsn + claim->span;
 	char	   *block;
+	uint32		wait_event;
 	bool		done;
 
 	if (!atomic_load_explicit(&gl_shared->lone_offered, memory_order_relaxed) ||
+		atomic_load_explicit(&gl_shared->token_wanted, memory_order_relaxed) ||
 		gl_ring_insert_lsn(gl_ring()) != end || end - claim->durable_lsn > LONE_BYTES)
 		return false;
 	block = gl_group_block();
 	if (block == NULL)
 		return false;
 
-	/* Nobody but us gives the token back. */
+	/* Nobody but us gives the token back: no error from here on. */
+	wait_event = gl_wait_event(GL_WAIT_APPEND_DURABLE);
 	HOLD_INTERRUPTS();
 	if (!gl_token_take())
 	{
 		RESUME_INTERRUPTS();
 		return false;
 	}
-	done = flush(end, block);
+	done = flush(end, block, wait_event);
 	gl_token_release();
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&gl_shared->token_wanted))
+	if (writer_is_due())
 		gl_shared_wake_writer();
 	RESUME_INTERRUPTS();
 	return done;

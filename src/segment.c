@@ -526,8 +526,11 @@ gl_segment_remove(uint32 number, uint64 first_lsn, uint64 *freed, GlError *error
 	else
 		fine = gl_directory_sync(error);
 
-	/* Sessions may have it open for long: give its space back now. */
-	if (fd >= 0 && fine)
+	/*
+	 * Sessions may have it open for long: give its space back now, unless
+	 * somebody has given it another name.
+	 */
+	if (fd >= 0 && fine && fstat(fd, &st) == 0 && st.st_nlink == 0)
 		(void) !ftruncate(fd, 0);
 	if (fd >= 0)
 		close(fd);

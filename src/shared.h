@@ -126,6 +126,10 @@ typedef struct GlShared
 	_Atomic uint64 lone_flushes;	/* the lone flushes so far, and of the last one */
 	_Atomic int64 lone_cut_us;	/* ... when it began */
 	_Atomic int64 lone_done_us; /* ... and when it was durable */
+	_Atomic uint64 lone_others; /* waiters, beside the flushers, that they covered */
+	_Atomic int64 lone_began_us;	/* a lone write began; 0: none is in progress */
+	_Atomic uint32 lone_slow;	/* one took longer than log_sync_min_duration */
+	_Atomic int64 writer_looked_us; /* when the writer last did its other work */
 
 	/*
 	 * How the writer sleeps: until sleep_until_us (0: it is awake, or waits for

@@ -199,8 +199,10 @@ fill_failed(int os_error, const char *what, GlError *error)
 	gl_error_set(error, gl_error_sqlstate(os_error), os_error,
 				 os_error == ENOSPC || os_error == EDQUOT ? "Free disk space; appends go on by themselves when there is some." : NULL,
 				 "could not %s file \"%s\": %s", what, path, strerror(os_error));
-	/* One that could not be made is not to be removed: on a read-only file system not even that works. */
-	if (fill_fd >= 0)
+	/* One that could not be opened may have been made all the same. */
+	if (fill_fd < 0)
+		(void) unlink(path);
+	else
 	{
 		close(fill_fd);
 		ReleaseExternalFD();

@@ -45,6 +45,7 @@
 #include "postmaster/interrupt.h"
 #include "serve.h"
 #include "shared.h"
+#include "slow_sync.h"
 #include "spares.h"
 #include "tail.h"
 #include "storage/fd.h"
@@ -111,6 +112,7 @@ writer_gone(int code, Datum arg)
 	atomic_store(&gl_shared->writer_gone_us, gl_now_us());
 	atomic_store(&gl_shared->sleep_until_us, 0);
 	atomic_store(&gl_shared->lone_offered, 0);
+	atomic_store(&gl_shared->token_wanted, 0);
 	gl_io_wait_close();
 	gl_token_release();
 	gl_shared_wake_everybody();
@@ -276,6 +278,7 @@ work(void)
 	}
 
 	gl_serve();
+	atomic_store(&gl_shared->writer_looked_us, now_us);
 
 	if (now_us - space_checked_us > SPACE_CHECK_US)
 		check_free_space(now_us);
@@ -369,6 +372,10 @@ have_token(void)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!gl_token_take())
 	{
+		int64		began_us = atomic_load(&gl_shared->lone_began_us);
+
+		if (began_us != 0)
+			gl_slow_sync_in_progress(began_us * 1000);
 		gl_io_wait_sleep(gl_now_us() + GL_SLEEP_SLICE_MS * 1000, gl_wait_event(GL_WAIT_WRITER_IO));
 		gl_io_check_interrupts();
 		return false;
@@ -474,7 +481,7 @@ stop(bool resumed)
 		gl_stop_requested = false;
 		return;
 	}
-	if (!shutdown_requested && !gl_server_is_stopping())
+	if (!shutdown_requested && !gl_server_is_stopping() && !shutdown_requested)
 	{
 		ereport(LOG, (errmsg("grouplog writer ends by request; another one carries on")));
 		proc_exit(1);
@@ -541,10 +548,13 @@ grouplog_writer_main(Datum arg)
 	MemoryContextSwitchTo(AllocSetContextCreate(TopMemoryContext, "grouplog writer",
 												ALLOCSET_DEFAULT_SIZES));
 	before_shmem_exit(writer_gone, (Datum) 0);
+	atomic_store(&gl_shared->writer_pid, MyProcPid);
+	atomic_store(&gl_shared->writer_latch, MyLatch);
+	atomic_store(&gl_shared->writer_gone_us, 0);
 	while (!gl_token_take())
 	{
 		/* A lone appender is at its flush. */
-		CHECK_FOR_INTERRUPTS();
+		gl_io_check_interrupts();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 100,
 						 gl_wait_event(GL_WAIT_WRITER_MAIN));
 		ResetLatch(MyLatch);
@@ -554,9 +564,6 @@ grouplog_writer_main(Datum arg)
 	if (!enableFsync)
 		atomic_store(&gl_shared->fsync_on, 0);
 	gl_serve_orphan();
-	atomic_store(&gl_shared->writer_pid, MyProcPid);
-	atomic_store(&gl_shared->writer_latch, MyLatch);
-	atomic_store(&gl_shared->writer_gone_us, 0);
 
 	/* What a predecessor found corrupt is found again; an open log goes on. */
 	if (atomic_load(&gl_shared->state) == GL_STATE_CORRUPT)

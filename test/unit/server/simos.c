@@ -390,6 +390,7 @@ sim_fstat(int fd, struct stat *st)
 		return fail(EBADF);
 	memset(st, 0, sizeof(*st));
 	st->st_mode = S_IFREG | 0600;
+	st->st_nlink = disk_files[file].name[0] != '\0';
 	st->st_size = disk_files[file].size;
 	return 0;
 }
