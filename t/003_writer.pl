@@ -106,6 +106,11 @@ foreach my $round (1 .. 2)
 	my $pid = writer_pid($node);
 
 	append_some($node, $ledger, 'H17 the log has a file before the writer is stopped');
+
+	# a record whose window is long: a session alone would not need the writer
+	my $held = start_load($node, $ledger, clients => 1, records => 1, mode => 'group', options => '-c grouplog.group_window=10s');
+	wait_until(sub { $node->safe_psql('postgres', 'SELECT insert_lsn > durable_lsn FROM grouplog.status') eq 't' });
+	sleep 0.3;
 	kill 'STOP', $pid;
 	foreach my $statement (
 		q(SELECT grouplog.append('9002-1:', 'batch')),
@@ -164,6 +169,7 @@ foreach my $round (1 .. 2)
 	$ledger->{sent}{9003} = 20000;
 	is( $node->safe_psql('postgres', q(SET statement_timeout = '60s'; SELECT grouplog.flush() IS NOT NULL)),
 		't', 'H17 writer goes on');
+	finish_load($held);
 	is(writer_pid($node), $pid, '... the same one');
 	append_some($node, $ledger, '... and appends do');
 	check_ledger($node, $ledger, 'H17 after SIGSTOP');
