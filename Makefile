@@ -207,9 +207,9 @@ FUZZ_CC ?= clang
 # unit tests and simulations with sanitizers, in folders of their own
 sanitizers = -g -O1 -fno-omit-frame-pointer
 sanitize:
-	@$(MAKE) -s -f $(lastword $(MAKEFILE_LIST)) unit=build/address sanitize-address \
+	@$(MAKE) -s -f $(here)/Makefile unit=build/address sanitize-address \
 		UNIT_CFLAGS="$(sanitizers) -fsanitize=address,undefined -fno-sanitize-recover=all"
-	@$(MAKE) -s -f $(lastword $(MAKEFILE_LIST)) unit=build/thread sanitize-thread \
+	@$(MAKE) -s -f $(here)/Makefile unit=build/thread sanitize-thread \
 		UNIT_CFLAGS="$(sanitizers) -fsanitize=thread"
 sanitize-address: unit-build
 	@ASAN_OPTIONS=detect_stack_use_after_return=0 $(unit_dir)/run-sanitized $(unit) \
