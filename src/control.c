@@ -27,7 +27,6 @@
 #include "crc32c.h"
 #include "storage/fd.h"
 
-#define TMP_SUFFIX		".tmp"
 #define CONTROL_MAGIC	"glcontrl"
 #define CONTROL_VERSION 1
 
@@ -120,7 +119,7 @@ gl_control_write(const GlControl *control, GlError *error)
 	block.crc = GL_CRC32C_FINAL(gl_crc32c(GL_CRC32C_INIT, &block, offsetof(ControlBlock, crc)));
 
 	gl_directory_path(path, GL_CONTROL_NAME);
-	gl_directory_path(tmp, GL_CONTROL_NAME TMP_SUFFIX);
+	gl_directory_path(tmp, GL_CONTROL_NAME GL_TMP_SUFFIX);
 	fd = gl_open_file(tmp, O_RDWR | O_CREAT | O_TRUNC);
 	if (fd < 0)
 		return gl_file_error(error, errno, "create file", tmp);

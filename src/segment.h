@@ -3,7 +3,7 @@
  * segment.h
  *		The log's directory and its files.
  *
- *	control                 log id and cluster, one block; see segment.c
+ *	control                 log id and cluster, one block; see control.c
  *	lock                    held by the writer: two servers never share a log
  *	00000001-....seg        segments; see segment_format.h
  *	spare-00000001          spares: zero-filled, synced, a zero header
@@ -33,6 +33,9 @@
 #define GL_CONTROL_NAME		"control"
 #define GL_LOCK_NAME		"lock"
 #define GL_RESTORED_NAME	"restored"
+
+/* Ends the name of a file that is not complete yet. */
+#define GL_TMP_SUFFIX		".tmp"
 
 /* The control file's contents. */
 typedef struct GlControl
@@ -83,6 +86,15 @@ extern bool gl_directory_open(GlControl *control, bool *exists, GlError *error);
 extern bool gl_control_read(GlControl *control, bool *exists, GlError *error);
 extern bool gl_control_write(const GlControl *control, GlError *error);
 
+/* --- catalog.c --- */
+
+/*
+ * Read the directory and every header.  Allocates in the current context.
+ * A file that goes away meanwhile makes it start again.  holes_end: faults below
+ * it are known, and are none.
+ */
+extern GlCatalog *gl_catalog_read(uint64 holes_end, GlError *error);
+
 /* --- segment.c --- */
 
 /* Fill in "could not <what> "<path>"", return false. */
@@ -92,13 +104,6 @@ extern bool gl_file_error(GlError *error, int os_error, const char *what, const 
 extern int	gl_sync_fd(int fd);
 
 extern bool gl_directory_sync(GlError *error);
-
-/*
- * Read the directory and every header.  Allocates in the current context.
- * A file that goes away meanwhile makes it start again.  holes_end: faults below
- * it are known, and are none.
- */
-extern GlCatalog *gl_catalog_read(uint64 holes_end, GlError *error);
 
 /* Exactly the name of a spare, ready or not? */
 extern bool gl_spare_name_parse(const char *name, uint32 *number, bool *ready);
