@@ -38,9 +38,10 @@ extern void gl_token_release(void);
 extern char *gl_group_block(void);
 
 /*
- * Fill in the write of [group->start, group->cut) to the file that begins at
- * file_lsn.  block: see gl_group_block; it must stay as it is until the write is
- * done.  All before the cut is published.
+ * Fill in the group's write to the file that begins at file_lsn: whole blocks,
+ * from the one that holds group->start to the one that holds the last byte before
+ * group->cut.  block: see gl_group_block; it must stay as it is until the write
+ * is done.  All before the cut is published.
  */
 extern void gl_group_write(GlIoOp *op, const GlGroup *group, uint64 file_lsn, char *block);
 

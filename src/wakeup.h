@@ -15,12 +15,12 @@
  *
  *			if (condition)
  *				break;			... after gl_wakeup_cancel(wakeup)
- *			gl_wakeup_sleep(wakeup, seen, timeout_ms, wait_event);
+ *			gl_wakeup_sleep(wakeup, topics, seen, timeout_ms, wait_event);
  *			CHECK_FOR_INTERRUPTS();
  *		}
  *
- * Whoever makes the condition true calls gl_wakeup_broadcast afterwards; with
- * nobody asleep that costs a load.
+ * Whoever makes the condition true calls gl_wakeup_broadcast afterwards, with the
+ * topics that it is about; with nobody asleep that costs a load.
  *
  *-------------------------------------------------------------------------
  */
