@@ -52,8 +52,9 @@ tell_silent(void)
 {
 	if (silent == 0)
 		return 0;
-	return errdetail("%u more were slow since the last such message, the slowest took %lld ms.",
-					 silent, (long long) silent_max_ms);
+	return errdetail_plural("%u more was slow since the last such message, it took %lld ms.",
+							"%u more were slow since the last such message, the slowest took %lld ms.",
+							silent, silent, (long long) silent_max_ms);
 }
 
 void
@@ -103,8 +104,9 @@ gl_slow_sync_done(int64 start_ns)
 	else if (silent > 0 && may_tell(now_ns))
 	{
 		ereport(LOG,
-				(errmsg("%u more syncs of the log were slow, the slowest took %lld ms",
-						silent, (long long) silent_max_ms)));
+				(errmsg_plural("%u more sync of the log was slow, it took %lld ms",
+							   "%u more syncs of the log were slow, the slowest took %lld ms",
+							   silent, silent, (long long) silent_max_ms)));
 		told(now_ns);
 	}
 }

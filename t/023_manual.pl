@@ -81,16 +81,18 @@ sub readable
 	return $format;
 }
 
+# The texts of a function, or of its _plural, which has two.
 sub texts_in
 {
 	my ($text, $function) = @_;
 	my @texts;
 
-	while ($text =~ /\b$function\(/g)
+	while ($text =~ /\b$function(_plural)?\(/g)
 	{
-		my ($first) = arguments(arguments_text($text, pos($text) - 1));
+		my $last = $1 ? 1 : 0;
+		my @arguments = arguments(arguments_text($text, pos($text) - 1));
 
-		push @texts, map { readable($_) } grep { $_ ne '%s' } strings($first);
+		push @texts, map { readable($_) } grep { $_ ne '%s' } map { strings($_) } @arguments[ 0 .. $last ];
 	}
 	return @texts;
 }

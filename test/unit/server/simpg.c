@@ -341,6 +341,23 @@ errmsg(const char *fmt,...)
 }
 
 int
+errmsg_plural(const char *fmt_singular, const char *fmt_plural, unsigned long n,...)
+{
+	va_list		args;
+
+	va_start(args, n);
+	vsnprintf(sim_self->message, sizeof(sim_self->message), n == 1 ? fmt_singular : fmt_plural, args);
+	va_end(args);
+	return 0;
+}
+
+int
+errdetail_plural(const char *fmt_singular, const char *fmt_plural, unsigned long n,...)
+{
+	return 0;
+}
+
+int
 errmsg_internal(const char *fmt,...)
 {
 	if (sim_verbose || sim_self->elevel >= ERROR)
