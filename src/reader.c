@@ -3,10 +3,9 @@
  * reader.c
  *		Bounded reads, up to the durable LSN.
  *
- * The map of the files is read once a session and kept until the directory's
- * generation moves.  The durable LSN is taken before the map: a file takes over
- * (and the generation moves) before anything in it is acknowledged, so the map
- * then holds every byte up to that LSN.
+ * The durable LSN is taken before the session's map (session_files.c): a file
+ * takes over (and the directory's generation moves) before anything in it is
+ * acknowledged, so the map then holds every byte up to that LSN.
  *
  * A valid checksum, seeded with log, run and LSN, is all the proof that bytes
  * need.  An invalid one is corruption only if the file was still the log's when
@@ -16,29 +15,17 @@
  */
 #include "reader.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "access/xlogdefs.h"
 #include "gate.h"
 #include "miscadmin.h"
 #include "segment.h"
+#include "session_files.h"
 #include "shared.h"
-#include "storage/fd.h"
 #include "utils/memutils.h"
 
 #define FIRST_BUFFER	(4 * GL_BLOCK)	/* enough for LIMIT 1 */
 #define SCAN_BUFFER		(256 * 1024)	/* once it is a scan */
 #define SCAN_AFTER		64				/* records */
-
-/* An open file of the log, closed with its memory context. */
-typedef struct ReadFile
-{
-	const GlLogMap *map;
-	int			fd;
-	int64		index;			/* of fd in the map, -1: none */
-	MemoryContextCallback callback;
-} ReadFile;
 
 struct GlReader
 {
@@ -50,118 +37,11 @@ struct GlReader
 	GlMapFault	fault;			/* the next one; lsn PG_UINT64_MAX: none */
 	uint32		bad_number;		/* a file without a valid header; 0: none */
 	uint64		bad_lsn;
-	ReadFile	file;
+	GlReadFile	file;
 	GlWalk		walk;
 	void	   *buffer;			/* as allocated */
 	uint64		records;
 };
-
-/* This session's map. */
-static GlCatalog *cached = NULL;
-static MemoryContext cached_context = NULL;
-
-static void
-close_file(void *arg)
-{
-	ReadFile   *file = arg;
-
-	if (file->fd < 0)
-		return;
-	close(file->fd);
-	ReleaseExternalFD();
-	file->fd = -1;
-	file->index = -1;
-}
-
-static void
-init_file(ReadFile *file, MemoryContext context, const GlLogMap *map)
-{
-	file->map = map;
-	file->fd = -1;
-	file->index = -1;
-	file->callback.func = close_file;
-	file->callback.arg = file;
-	MemoryContextRegisterResetCallback(context, &file->callback);
-}
-
-static int64_t
-read_file(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t size)
-{
-	ReadFile   *file = arg;
-	ssize_t		got;
-
-	CHECK_FOR_INTERRUPTS();
-	if (file->index != index)
-	{
-		char		path[MAXPGPATH];
-
-		close_file(file);
-		if (!AcquireExternalFD())
-			return -EMFILE;
-		gl_segment_path(path, file->map->entries[index].number, file->map->entries[index].first_lsn);
-		file->fd = gl_open_file(path, O_RDONLY);
-		if (file->fd < 0)
-		{
-			int			os_error = errno;
-
-			ReleaseExternalFD();
-			return -os_error;
-		}
-		file->index = index;
-	}
-	do
-	{
-		got = pread(file->fd, buf, size, offset);
-	} while (got < 0 && errno == EINTR);
-	return got < 0 ? -errno : got;
-}
-
-/*
- * The files of earlier runs end where recovery found the end; the last of them
- * does not say so itself until this run has a file.
- */
-static void
-clip_map(GlCatalog *catalog)
-{
-	uint64		end_before = atomic_load(&gl_shared->end_before);
-	uint64		before_number = atomic_load(&gl_shared->before_number);
-
-	for (uint32 i = 0; i < catalog->map.count; i++)
-	{
-		GlMapEntry *entry = &catalog->map.entries[i];
-
-		if (entry->number <= before_number)
-			entry->end = Min(entry->end, end_before);
-	}
-}
-
-static GlCatalog *
-current_catalog(void)
-{
-	MemoryContext old;
-	MemoryContext context;
-	GlCatalog  *catalog;
-	GlError		error;
-	uint64		generation = atomic_load(&gl_shared->directory_generation);
-
-	if (cached != NULL && cached->generation == generation)
-		return cached;
-
-	context = AllocSetContextCreate(CurrentMemoryContext, "grouplog catalog", ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(context);
-	catalog = gl_catalog_read(atomic_load(&gl_shared->holes_end), &error);
-	MemoryContextSwitchTo(old);
-	if (catalog == NULL)
-		gl_error_report(ERROR, &error);
-	clip_map(catalog);
-
-	if (cached_context != NULL)
-		MemoryContextDelete(cached_context);
-	MemoryContextSetParent(context, CacheMemoryContext ? CacheMemoryContext : TopMemoryContext);
-	cached_context = context;
-	cached = catalog;
-	return cached;
-}
 
 bool
 gl_reader_lsn_lost(uint64 lsn)
@@ -170,13 +50,13 @@ gl_reader_lsn_lost(uint64 lsn)
 		return false;
 	if (lsn >= atomic_load(&gl_shared->end_before) && lsn < atomic_load(&gl_shared->run_start))
 		return true;
-	return gl_map_lost(&current_catalog()->map, lsn);
+	return gl_map_lost(&gl_session_catalog()->map, lsn);
 }
 
 bool
 gl_reader_lsn_before_log(uint64 lsn)
 {
-	const GlLogMap *map = &current_catalog()->map;
+	const GlLogMap *map = &gl_session_catalog()->map;
 
 	return map->count > 0 && map->entries[0].number == 1 && lsn < map->entries[0].first_lsn;
 }
@@ -236,16 +116,12 @@ raise_read_error(GlReader *reader, uint64 lsn, int os_error)
 static void
 set_buffer(GlReader *reader, uint32 size, bool first)
 {
-	void	   *aligned;
+	void	   *buffer = gl_read_buffer(reader->context, &reader->buffer, size);
 
 	if (!first)
-		pfree(reader->buffer);
-	reader->buffer = MemoryContextAllocHuge(reader->context, (Size) size + GL_BLOCK);
-	aligned = (void *) TYPEALIGN(GL_BLOCK, reader->buffer);
-	if (!first)
-		gl_walk_set_buffer(&reader->walk, aligned, size);
+		gl_walk_set_buffer(&reader->walk, buffer, size);
 	else
-		gl_walk_init(&reader->walk, &reader->map, read_file, &reader->file, aligned, size, 0, 0);
+		gl_walk_init(&reader->walk, &reader->map, gl_read_file, &reader->file, buffer, size, 0, 0);
 }
 
 /* One step, with a larger buffer if the record needs it. */
@@ -372,7 +248,7 @@ gl_reader_begin(MemoryContext context, uint64 stream, uint64 after, bool after_i
 				 errmsg("LSN %X/%X is past the end of the log", LSN_FORMAT_ARGS(after)),
 				 errdetail("The log ends at %X/%X.", LSN_FORMAT_ARGS(gl_ring_insert_lsn(gl_ring()))),
 				 errhint("Use an LSN that an append or a read has returned.")));
-	catalog = current_catalog();
+	catalog = gl_session_catalog();
 
 	/* After the map: a file that goes meanwhile is noticed when it is read. */
 	oldest = atomic_load(&gl_shared->oldest_lsn);
@@ -385,7 +261,7 @@ gl_reader_begin(MemoryContext context, uint64 stream, uint64 after, bool after_i
 	reader->stream = stream;
 	reader->after = after_is_null ? 0 : after;
 	copy_map(reader, catalog);
-	init_file(&reader->file, context, &reader->map);
+	gl_read_file_init(&reader->file, context, &reader->map);
 	set_buffer(reader, FIRST_BUFFER, true);
 	reader->walk.limit = durable;
 
@@ -407,9 +283,9 @@ refresh_map(GlReader *reader)
 {
 	if (reader->generation == atomic_load(&gl_shared->directory_generation))
 		return false;
-	close_file(&reader->file);
+	gl_read_file_close(&reader->file);
 	pfree(reader->map.entries);
-	copy_map(reader, current_catalog());
+	copy_map(reader, gl_session_catalog());
 	gl_walk_forget(&reader->walk);
 	reader->walk.index = 0;
 	return true;
@@ -482,153 +358,5 @@ gl_reader_next(GlReader *reader, GlWalkRecord *record)
 void
 gl_reader_end(GlReader *reader)
 {
-	close_file(&reader->file);
-}
-
-/* --- reports on the files --- */
-
-static GlSegmentReport *
-report_of(GlSegmentReport *reports, const GlLogMap *map, uint64 lsn)
-{
-	uint32		index;
-
-	if (!gl_map_find(map, &lsn, &index))
-		return map->count > 0 ? &reports[map->count - 1] : NULL;
-	return &reports[index];
-}
-
-static void
-mark_bad(GlSegmentReport *report, uint64 lsn, const char *why)
-{
-	if (report == NULL || !report->ok)
-		return;
-	report->ok = false;
-	report->bad_lsn = lsn;
-	strlcpy(report->reason, why, sizeof(report->reason));
-}
-
-/* Read and check every record; fills in records, ok, bad_lsn and reason. */
-static void
-check_files(GlSegmentReport *reports, GlCatalog *catalog, uint64 durable)
-{
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "grouplog verify",
-												  ALLOCSET_DEFAULT_SIZES);
-	GlReader   *reader = MemoryContextAllocZero(context, sizeof(GlReader));
-	GlWalk	   *walk = &reader->walk;
-	GlMapFault	fault = catalog->fault;
-	bool		sound = catalog->sound;
-	uint64		holes_end = atomic_load(&gl_shared->holes_end);
-	bool		resync = false;
-
-	/* In the context, as is its callback: an error may find us anywhere. */
-	reader->context = context;
-	reader->map = catalog->map;
-	init_file(&reader->file, context, &reader->map);
-	set_buffer(reader, SCAN_BUFFER, true);
-	walk->limit = durable;
-	gl_walk_seek(walk, catalog->map.entries[0].first_lsn);
-	while (!sound)
-	{
-		if (fault.lsn >= holes_end)
-			mark_bad(report_of(reports, &catalog->map, fault.lsn), fault.lsn,
-					 gl_map_problem_name(fault.problem));
-		sound = gl_map_check(&catalog->map, fault.lsn + 1, &fault);
-	}
-
-	for (;;)
-	{
-		GlWalkRecord record;
-		uint64		at = walk->lsn;
-		GlWalkStatus status = resync ? gl_walk_resync(walk, &record) : gl_walk_next(walk, &record);
-
-		resync = false;
-		CHECK_FOR_INTERRUPTS();
-		switch (status)
-		{
-			case GL_WALK_RECORD:
-				if (record.header->kind == GL_RECORD_DATA)
-					reports[record.index].records++;
-				break;
-			case GL_WALK_BUFFER_TOO_SMALL:
-				set_buffer(reader, TYPEALIGN(SCAN_BUFFER, walk->buf_needed), false);
-				break;
-			case GL_WALK_INVALID:
-				at = walk->lsn;
-				if (at >= atomic_load(&gl_shared->oldest_lsn) && at >= holes_end)
-					mark_bad(report_of(reports, &catalog->map, at), at, gl_record_check_name(walk->check));
-				resync = true;
-				break;
-			case GL_WALK_READ_ERROR:
-				{
-					uint32		index;
-
-					/* The rest of this file cannot be had; go on with the next. */
-					at = Max(at, walk->lsn);
-					if (!gl_map_find(&catalog->map, &at, &index))
-					{
-						MemoryContextDelete(context);
-						return;
-					}
-					if (at >= atomic_load(&gl_shared->oldest_lsn))
-						mark_bad(&reports[index], at, strerror(walk->error));
-					gl_walk_seek(walk, catalog->map.entries[index].end);
-					gl_walk_forget(walk);
-				}
-				break;
-			case GL_WALK_END:
-				MemoryContextDelete(context);
-				return;
-		}
-	}
-}
-
-GlSegmentReport *
-gl_segment_reports(bool check, int *count)
-{
-	GlCatalog  *catalog;
-	GlSegmentReport *reports;
-	uint64		durable;
-	uint64		current;
-	int			n = 0;
-
-	gl_gate_check_readable("read");
-	durable = gl_ring_durable_lsn(gl_ring());
-	catalog = current_catalog();
-	current = atomic_load(&gl_shared->segment_number);
-
-	reports = palloc0((catalog->map.count + 1) * sizeof(GlSegmentReport));
-	for (uint32 i = 0; i < catalog->map.count; i++)
-	{
-		const GlMapEntry *entry = &catalog->map.entries[i];
-		GlSegmentReport *report = &reports[n++];
-
-		report->number = entry->number;
-		report->first_lsn = entry->first_lsn;
-		report->end_lsn = Max(entry->first_lsn,
-							  entry->number == current ? Min(entry->end, durable) : entry->end);
-		report->file_bytes = entry->file_size;
-		report->created = catalog->created[i];
-		report->current = entry->number == current;
-		report->ok = true;
-	}
-	if (check && n > 0)
-		check_files(reports, catalog, durable);
-	if (catalog->bad_headers > 0)
-	{
-		int			at = n++;
-
-		/* in its place by number */
-		while (at > 0 && reports[at - 1].number > catalog->bad_number)
-		{
-			reports[at] = reports[at - 1];
-			at--;
-		}
-		memset(&reports[at], 0, sizeof(GlSegmentReport));
-		reports[at].number = catalog->bad_number;
-		reports[at].first_lsn = reports[at].end_lsn = catalog->bad_lsn;
-		reports[at].ok = true;
-		mark_bad(&reports[at], catalog->bad_lsn, gl_header_check_name(catalog->bad_check));
-	}
-	*count = n;
-	return reports;
+	gl_read_file_close(&reader->file);
 }

@@ -39,6 +39,7 @@
 #include "utils/memutils.h"
 #include "utils/pg_lsn.h"
 #include "utils/timestamp.h"
+#include "verify.h"
 
 PG_FUNCTION_INFO_V1(grouplog_append_bytea);
 PG_FUNCTION_INFO_V1(grouplog_append_text);

@@ -22,12 +22,12 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "reader.h"
 #include "shared.h"
 #include "gate.h"
 #include "utils/builtins.h"
 #include "utils/pg_lsn.h"
 #include "utils/timestamp.h"
+#include "verify.h"
 
 PG_FUNCTION_INFO_V1(grouplog_stat_get);
 PG_FUNCTION_INFO_V1(grouplog_stat_get_latency);
