@@ -118,7 +118,7 @@ disk_file_new(void)
 		memset(file->dirty, 0, disk_largest / SECTOR);
 		file->used = true;
 		file->dirty_count = file->size = file->size_disk = 0;
-		file->paged = false;
+		file->paged = file->failed = false;
 		file->locked_by = -1;
 		file->name[0] = file->name_disk[0] = '\0';
 		return i;
@@ -161,10 +161,21 @@ disk_file_release(int index)
 	disk_files[index].used = false;
 }
 
+bool
+disk_is_segment(const File *file)
+{
+	uint32		number;
+	uint64		first_lsn;
+
+	return gl_segment_name_parse(file->name, &number, &first_lsn);
+}
+
 void
 disk_file_rename(int index, const char *name)
 {
 	strlcpy(disk_files[index].name, name, NAME_LENGTH);
+	if (!disk_is_segment(&disk_files[index]))
+		disk_files[index].failed = false;
 	if (change_count == CHANGES)
 		abort();
 	changes[change_count].file = index;
@@ -410,7 +421,10 @@ sim_disk_crash(bool power)
 	}
 	memset(disk_descriptors, 0, sizeof(disk_descriptors));
 	for (int i = 0; i < FILES; i++)
+	{
 		disk_files[i].locked_by = -1;
+		disk_files[i].failed = false;
+	}
 
 	if (!power)
 		return;

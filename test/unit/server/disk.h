@@ -31,6 +31,7 @@ typedef struct File
 	uint32		size;
 	uint32		size_disk;
 	bool		paged;			/* written through the page cache */
+	bool		failed;			/* a write or sync, as a segment of a log that is open */
 	int			locked_by;		/* descriptor */
 	char		name[NAME_LENGTH];	/* "": none */
 	char		name_disk[NAME_LENGTH];
@@ -71,6 +72,7 @@ extern uint32 disk_largest;
 extern int	disk_file_new(void);
 extern int	disk_file_find(const char *name);
 extern void disk_file_rename(int index, const char *name);
+extern bool disk_is_segment(const File *file);
 
 /* Forget it, if it is not named, open or being written any more. */
 extern void disk_file_release(int index);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "segment.h"
+#include "shared.h"
 #include "simcalls.h"
 
 static bool
@@ -161,7 +162,7 @@ sim_pread(int fd, void *buf, size_t size, off_t offset)
 
 /* The whole of one write as the device does it.  Returns bytes, or -errno. */
 static int64
-do_write(int index, int flags, uint64 offset, const struct iovec *iov, int iovcnt)
+write_file(int index, int flags, uint64 offset, const struct iovec *iov, int iovcnt)
 {
 	File	   *file = &disk_files[index];
 	uint64		size = 0;
@@ -232,6 +233,33 @@ do_write(int index, int flags, uint64 offset, const struct iovec *iov, int iovcn
 	return (int64) size;
 }
 
+/*
+ * What a failure leaves in a segment nobody knows, and a later sync that succeeds
+ * says nothing of it: the log must go on in another file.  Recovery, which reads
+ * what there is and writes it anew, may try again.
+ */
+static void
+note_failure(File *file)
+{
+	if (atomic_load(&gl_shared->state) == GL_STATE_OPEN && disk_is_segment(file))
+		file->failed = true;
+}
+
+static int64
+do_write(int index, int flags, uint64 offset, const struct iovec *iov, int iovcnt)
+{
+	File	   *file = &disk_files[index];
+	int64		result;
+
+	if (file->failed)
+		violation("process %d writes to %s, where a write or sync has failed",
+				  sim_self ? sim_self->pid : 0, file->name);
+	result = write_file(index, flags, offset, iov, iovcnt);
+	if (result < 0)
+		note_failure(file);
+	return result;
+}
+
 static int64
 do_sync(int index)
 {
@@ -247,6 +275,7 @@ do_sync(int index)
 	file = &disk_files[index];
 	if (fails(sim_faults.sync))
 	{
+		note_failure(file);
 		disk_sectors_land(file);
 		if (!file->paged)
 			memcpy(file->cache, file->disk, disk_largest);
