@@ -129,6 +129,16 @@ judge('what the caller says of a loss', qr/^missing: too much$/, sub { pop @{ $_
 judge('a loss in the middle, where a suffix may be lost', qr/missing: 2-5 at 0\/100340: a hole, 0\/100700 is there/,
 	sub { splice @{ $_[1] }, 13, 1 }, lossy => sub { '' });
 
+foreach my $case (
+	[ 'the newest record is lost', '', 3, sub { pop @{ $_[1] } } ],
+	[ 'the newest record of somebody else is lost', qr/^missing: 3-10 at 0\/\S+, which may not be lost$/, 1, sub { pop @{ $_[1] } } ],
+	[ 'one that is not the newest is lost', qr/missing: lost 0\/100340, but 0\/\S+ is there/, 2, sub { splice @{ $_[1] }, 13, 1 } ])
+{
+	my ($what, $verdict, $client, $change) = @$case;
+
+	judge("only_the_end: $what", $verdict, $change, lossy => only_the_end({ clients => { $client => {} } }));
+}
+
 # ---- errors' promises ----
 judge('a refused record is absent', '', sub { note_refused($_[0], 4, 1, 0) });
 judge('a refused record is there', qr/^wrong: 4-1 was refused \(noted\), is at 0\/200000$/,

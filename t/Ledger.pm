@@ -27,7 +27,7 @@ use Digest::MD5 qw(md5_hex);
 use Exporter 'import';
 
 our @EXPORT = qw(
-  new_ledger note_append note_unsure note_refused forget_before judge_records
+  new_ledger note_append note_unsure note_refused forget_before judge_records only_the_end
   lsn_number lsn_text
 );
 our @EXPORT_OK = qw(payload_of script_of numbers_at read_answers read_errors settle plain_errors);
@@ -514,6 +514,22 @@ sub judge_records
 		disorder => \@disorder,
 		found    => scalar keys %found,
 		lost     => scalar @lost
+	};
+}
+
+# For lossy: what a crash may take of records in periodic mode, the newest ones
+# without a hole.  It takes them of these loads' clients and of nobody else.
+sub only_the_end
+{
+	my %may = map { $_ => 1 } map { keys %{ $_->{clients} } } @_;
+
+	return sub {
+		my ($lost, $last) = @_;
+		my @others = grep { !$may{ ($_->{key} =~ /^(\d+)-/)[0] } } @$lost;
+
+		return "$others[0]{key} at " . lsn_text($others[0]{lsn}) . ', which may not be lost' if @others;
+		return '' if !@$lost || $lost->[0]{lsn} > $last;
+		return 'lost ' . lsn_text($lost->[0]{lsn}) . ', but ' . lsn_text($last) . ' is there';
 	};
 }
 

@@ -24,7 +24,7 @@ use Socket qw(AF_UNIX SOCK_STREAM PF_UNSPEC);
 our @EXPORT = qw(
   as_root as_root_fails fault_mount fault_unmount knob fault_hits_of
   fault_node start_up power_cut_node each_configuration configurations figure
-  only_the_end check_log acked_at
+  check_log acked_at
   loop_mount loop_unmount loop_shutdown loop_image log_of check_images ack_marks
 );
 
@@ -301,15 +301,6 @@ sub fault_node
 			'grouplog.sync_lag_limit' => '200ms',
 			%conf
 		});
-}
-
-# What may be lost in periodic mode: the newest records, without a hole.
-sub only_the_end
-{
-	my ($lost, $last) = @_;
-
-	return '' if !@$lost || $lost->[0]{lsn} > $last;
-	return 'lost ' . GrouplogTest::lsn_text($lost->[0]{lsn}) . ', but ' . GrouplogTest::lsn_text($last) . ' is there';
 }
 
 # The ledger, and every byte of the files.

@@ -138,7 +138,7 @@ each_configuration(
 					1, "$name: said once in the log");
 
 				# of the periodic ones the newest are lost, as far as a restart comes in between
-				my @lossy = $then eq 'the device is back' ? () : (lossy => \&only_the_end);
+				my @lossy = $then eq 'the device is back' ? () : (lossy => only_the_end($loads[-1]));
 				if ($then eq 'the device is back')
 				{
 					knob($fs, 'clear');
