@@ -375,10 +375,11 @@ sub loop_remount
 {
 	my ($fs) = @_;
 
+	# told first: should we end within the mount, the helper undoes it
+	ask('mounted', $fs->{mount});
 	# a clone has the identity of its original
 	as_root('mount', '-t', $fs->{type}, '-o', $fs->{type} eq 'xfs' ? 'loop,nouuid' : 'loop',
 		$fs->{image}, $fs->{mount});
-	ask('mounted', $fs->{mount});
 }
 
 sub loop_unmount
