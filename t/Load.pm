@@ -16,7 +16,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  start_load wait_for_acks finish_load append_some check_ledger
+  start_load answers_to wait_for_acks finish_load append_some check_ledger
   process_is_gone wait_until scratch
 );
 
@@ -113,6 +113,21 @@ sub start_load
 	return \%load;
 }
 
+# How many calls are answered.
+sub answers_to
+{
+	my ($load) = @_;
+	my $lines = 0;
+
+	foreach my $client (values %{ $load->{clients} })
+	{
+		open my $file, '<', $client->{out} or next;
+		$lines += () = <$file>;
+		close $file;
+	}
+	return $lines;
+}
+
 # Until so many calls are answered (or all clients have ended).
 sub wait_for_acks
 {
@@ -120,14 +135,7 @@ sub wait_for_acks
 
 	return wait_until(
 		sub {
-			my $lines = 0;
-			foreach my $client (values %{ $load->{clients} })
-			{
-				open my $file, '<', $client->{out} or next;
-				$lines += () = <$file>;
-				close $file;
-			}
-			return 1 if $lines >= $wanted;
+			return 1 if answers_to($load) >= $wanted;
 			return !grep { !process_is_gone($_->{pid}) } values %{ $load->{clients} };
 		});
 }

@@ -15,7 +15,8 @@
  *		files		which files: a sum of the FILE_ constants
  *		error		errno of the failure; 0: the call is only delayed or short
  *		bytes		a write writes at most so many bytes; 0: all
- *		delay		milliseconds of sleep before the call
+ *		delay		milliseconds of sleep before the call; made less meanwhile (0, say),
+ *					it ends the sleep of who is in it
  *		skip		so many calls pass first
  *		count		so many are struck after that; -1: all
  *		hits		how many were
@@ -52,6 +53,7 @@
 #define FILE_CONTROL	8
 
 #define FAULTS			8
+#define SLICE_MS		10
 #define MAX_IOV			16
 
 typedef struct Fault
@@ -132,6 +134,30 @@ kind_of_fd(int fd)
 	return kind_of_path(path);
 }
 
+static int64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * (int64_t) 1000 + now.tv_nsec / 1000000;
+}
+
+/* Nothing interrupts a device; but the test may have it go on. */
+static void
+stall(const Fault *fault)
+{
+	int64_t		start = now_ms();
+	int64_t		rest;
+
+	while ((rest = start + __atomic_load_n(&fault->delay, __ATOMIC_ACQUIRE) - now_ms()) > 0)
+	{
+		struct timespec slice = {.tv_nsec = (rest < SLICE_MS ? rest : SLICE_MS) * 1000000L};
+
+		nanosleep(&slice, NULL);
+	}
+}
+
 /* The fault that strikes this call, or NULL. */
 static Fault *
 strike(int call, int fd, const char *path)
@@ -163,12 +189,7 @@ strike(int call, int fd, const char *path)
 		}
 		__atomic_add_fetch(&fault->hits, 1, __ATOMIC_ACQ_REL);
 		if (fault->delay > 0)
-		{
-			struct timespec rest = {.tv_sec = fault->delay / 1000,.tv_nsec = fault->delay % 1000 * 1000000L};
-
-			while (nanosleep(&rest, &rest) != 0 && errno == EINTR)
-				;
-		}
+			stall(fault);
 		return fault;
 	}
 	return NULL;
