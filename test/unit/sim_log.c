@@ -26,7 +26,8 @@
  *	- so is every record that was read before, after a crash too;
  *	- nothing else is there but what was sent; what was refused never is, and
  *	  what was lost in a crash never comes back;
- *	- no LSN is handed out twice;
+ *	- no LSN is handed out twice, and the durable LSN never goes back;
+ *	- a segment in which a write or sync has failed is not written again;
  *	- without silent damage nothing is ever called corrupt, and after a clean
  *	  shutdown the log is called clean;
  *	- with it, what is damaged is reported: the log does not open, or is corrupt,
@@ -55,6 +56,9 @@
 /* the writer's */
 static SimProcess *writer;
 static int64 writer_due_us;
+
+/* as it was at the last look */
+static uint64 durable_before;
 
 void
 violation(const char *format,...)
@@ -299,6 +303,16 @@ look_at_state(void)
 {
 	GlState		state = (GlState) atomic_load(&gl_shared->state);
 
+	if (was_opened && state == GL_STATE_OPEN)
+	{
+		uint64		durable = gl_ring_durable_lsn(gl_ring());
+
+		if (durable < durable_before)
+			violation("the durable LSN has gone back from %" PRIX64 " to %" PRIX64,
+					  durable_before, durable);
+		durable_before = durable;
+	}
+
 	if (was_opened)
 		return;
 	if (state == GL_STATE_OPEN || state == GL_STATE_CORRUPT)
@@ -336,6 +350,7 @@ run_server(void)
 	counts.runs++;
 	settling = false;
 	was_opened = false;
+	durable_before = 0;
 	sim_server_start();
 	writer = sim_fork(writer_main);
 	for (int i = 0; i < APPENDERS; i++)

@@ -11,6 +11,8 @@
  */
 #include "simos.h"
 
+#include "group.h"
+
 #include <linux/futex.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
@@ -440,4 +442,12 @@ sim_ring_publish(GlRing *ring, uint64_t lsn, uint32_t hint)
 	sim_step();
 	gl_ring_publish(ring, lsn, hint);
 	sim_step();
+}
+
+/* ... and before it takes the token, when all may have changed that it has seen. */
+bool
+sim_token_take(void)
+{
+	sim_step();
+	return gl_token_take();
 }
