@@ -113,7 +113,7 @@ $(shell mkdir -p src)
 
 # The pure modules build with the system's headers and libpgport's CRC alone.
 pure = crc32c histogram io io_uring logmap record recovery ring \
-	segment_format sync_policy walk
+	segment_format sync_meter sync_policy walk
 unit = build/unit
 unit_dir = $(here)/test/unit
 unit_cflags = -std=gnu11 -O2 -g -Wall -Wextra -Wmissing-prototypes \

@@ -51,9 +51,14 @@
  * Only sessions that wait are counted, never records: a session that appends a
  * thousand records without waiting is nobody's company.
  *
+ * A volume that counts syncs, see sync_meter.c, is paced: there the next sync starts
+ * when what the last one uses up has passed, or when all sessions about have come.
+ *
  *-------------------------------------------------------------------------
  */
 #include "sync_policy.h"
+
+#include "sync_meter.h"
 
 #include <assert.h>
 
@@ -195,9 +200,19 @@ delayed(const GlPolicy *policy, const GlPending *pending)
 	return part * pending->waiters;
 }
 
+/* Experience of a situation in which nobody waits, or that does not come, fades. */
+static void
+fade(GlPolicyLesson *lesson)
+{
+	if (lesson->skip == 0)
+		return;
+	lesson->skip--;
+	smooth(&lesson->gain, 0, SMOOTHING);
+	smooth(&lesson->cost, 0, SMOOTHING);
+}
+
 /*
- * The last group is durable, and these missed it: did its wait pay?  Without a
- * wait, old experience fades.
+ * The last group is durable, and these missed it: did its wait pay?
  */
 static void
 learn(GlPolicy *policy, const GlPending *pending)
@@ -225,12 +240,9 @@ learn(GlPolicy *policy, const GlPending *pending)
 			lesson->skip = lesson->backoff;
 		}
 	}
-	else if (lesson->skip > 0)
-	{
-		lesson->skip--;
-		smooth(&lesson->gain, 0, SMOOTHING);
-		smooth(&lesson->cost, 0, SMOOTHING);
-	}
+	else
+		fade(lesson);
+	fade(&policy->lessons[policy->crowd ? QUIET : CROWD]);
 }
 
 /* The first look after a sync: learn from it, and settle whom to expect. */
@@ -239,7 +251,8 @@ expect(GlPolicy *policy, const GlPending *pending)
 {
 	GlPolicyLesson *lesson;
 
-	learn(policy, pending);
+	if (policy->meter_us == 0)
+		learn(policy, pending);
 
 	/* How many come together?  A crowd may be several bursts, or one grown. */
 	if (policy->crowd)
@@ -267,6 +280,18 @@ expect(GlPolicy *policy, const GlPending *pending)
 	policy->candidates = policy->crowd ? policy->released : policy->burst;
 	policy->expected = policy->carried;
 
+	if (policy->meter_us > 0)
+	{
+		double		company = policy->released + policy->carried;
+
+		if (policy->company < company)
+			policy->company = company;
+		else
+			smooth(&policy->company, company, SMOOTHING);
+		policy->expected = (uint32_t) (policy->company + 0.5);
+		return;
+	}
+
 	lesson = &policy->lessons[policy->crowd ? CROWD : QUIET];
 	if (!waiting_pays(lesson))
 	{
@@ -286,6 +311,14 @@ expect(GlPolicy *policy, const GlPending *pending)
 		policy->expected = policy->candidates;
 }
 
+/* On a volume that counts syncs: when the next may start at no loss. */
+static int64_t
+pace_us(const GlPolicy *policy, const GlPolicyConfig *config)
+{
+	return policy->done_us + min_time((int64_t) (policy->meter_us - policy->sync_us),
+									  config->adaptive_window_us);
+}
+
 /* Adaptive waiters are pending: sync, or until when to wait. */
 static GlDecision
 decide_adaptive(GlPolicy *policy, const GlPolicyConfig *config,
@@ -297,18 +330,19 @@ decide_adaptive(GlPolicy *policy, const GlPolicyConfig *config,
 	int64_t		silence_us;
 	int64_t		deadline_us;
 
+	/* That they were there at the first look is a wait too, and a good one. */
+	if (!policy->waiting && policy->expected > (policy->carried > 0 ? policy->carried : 1))
+	{
+		policy->waiting = true;
+		policy->wait_start_us = max_time(policy->done_us, pending->adaptive_us);
+		policy->wait_before = policy->carried > 0 ? policy->carried : 1;
+	}
+
 	if (pending->waiters >= policy->expected)
 	{
 		decision.sync = true;
 		decision.reason = GL_FLUSH_JOINED;
 		return decision;
-	}
-
-	if (!policy->waiting)
-	{
-		policy->waiting = true;
-		policy->wait_start_us = max_time(policy->done_us, pending->adaptive_us);
-		policy->wait_before = policy->carried > 0 ? policy->carried : 1;
 	}
 
 	join_us = max_time(policy->wait_start_us, pending->joined_us);
@@ -318,6 +352,8 @@ decide_adaptive(GlPolicy *policy, const GlPolicyConfig *config,
 		silence_us = min_time(silence_us, SILENCE * (join_us - policy->wait_start_us));
 	silence_us = max_time(silence_us, (int64_t) (policy->sync_us / SHORT_SILENCE));
 	deadline_us = min_time(policy->wait_start_us + patience_us, join_us + silence_us);
+	if (policy->meter_us > 0)
+		deadline_us = pace_us(policy, config);
 
 	if (deadline_us <= now_us)
 	{
@@ -373,7 +409,8 @@ gl_policy_decide(GlPolicy *policy, const GlPolicyConfig *config,
 		 * Those just released will be back in a moment: the first of them need
 		 * not wake the writer.
 		 */
-		int64_t		look_us = policy->done_us + (int64_t) (policy->sync_us / MISSED_BY);
+		int64_t		look_us = policy->meter_us > 0 ? pace_us(policy, config) :
+			policy->done_us + (int64_t) (policy->sync_us / MISSED_BY);
 
 		if (now_us < look_us)
 		{
@@ -409,10 +446,10 @@ gl_policy_cut(GlPolicy *policy, const GlPending *pending, int64_t now_us)
 		policy->waited_before = policy->wait_before;
 		policy->waited_joined = pending->waiters - policy->wait_before;
 
-		/* If all came, more might have. */
+		/* If all came, more might have.  A meter's waits are for all there are. */
 		if (pending->waiters >= policy->expected)
 			smooth(&lesson->share, 1.0, SMOOTHING);
-		else if (policy->candidates > 0)
+		else if (policy->candidates > 0 && policy->meter_us == 0)
 			smooth(&lesson->share,
 				   (double) (pending->waiters - policy->carried) / policy->candidates,
 				   SHARE_SMOOTHING);
@@ -428,6 +465,7 @@ gl_policy_done(GlPolicy *policy, int64_t now_us)
 		policy->sync_us = took_us;
 	else
 	{
+		gl_meter_sync_done(policy, took_us, now_us);
 		if (took_us > policy->sync_us * SYNC_CLAMP)
 			took_us = policy->sync_us * SYNC_CLAMP;
 		smooth(&policy->tail,

@@ -190,7 +190,7 @@ theme_policy() {
   say "simulating the sync policy"
   include=$("$PG_CONFIG" --includedir-server)
   if ! "${CC:-cc}" -O2 -std=gnu11 -D_GNU_SOURCE -DFRONTEND -I"$top/src" -I"$include" \
-    -o "$work/policy_sim" "$bench"/policy/*.c "$top/src/sync_policy.c" -lm 2>"$work/policy.err"; then
+    -o "$work/policy_sim" "$bench"/policy/*.c "$top/src/sync_policy.c" "$top/src/sync_meter.c" -lm 2>"$work/policy.err"; then
     record policy "failed to build: $(head -n 1 "$work/policy.err")"
     return 0
   fi

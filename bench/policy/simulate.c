@@ -13,7 +13,9 @@
  *	writer	 decides when the last sync is done, when woken and when the time it
  *			 asked for has come (late by the timer's slack); each wake-up and
  *			 each group needs a core for a moment
- *	disk	 one sync at a time; its time is constant, jittered or log-normal
+ *	disk	 one sync at a time; its time is constant, jittered or log-normal; one
+ *			 that counts them lets so many pass from the first on, and the next
+ *			 wait until their time is over
  *
  *-------------------------------------------------------------------------
  */
@@ -136,6 +138,8 @@ typedef struct Sim
 	bool		idle;			/* the writer sleeps */
 	int			timer;
 	Random		disk;
+	int			tokens;			/* left until refill */
+	double		refill;
 	Random		arrivals;
 
 	long		done;
@@ -280,6 +284,25 @@ writer_decide(void)
 	}
 }
 
+/* When the disk lets a sync start that is asked for now. */
+static double
+sync_start(void)
+{
+	double		start = sim.now;
+
+	if (sim.cell->tokens == 0)
+		return start;
+	if (sim.tokens == 0 && start < sim.refill)
+		start = sim.refill;
+	if (start >= sim.refill)
+	{
+		sim.tokens = sim.cell->tokens;
+		sim.refill = start + sim.cell->refill_us;
+	}
+	sim.tokens--;
+	return start;
+}
+
 static void
 writer_cut(void)
 {
@@ -289,7 +312,7 @@ writer_cut(void)
 	sim.waiting_count = 0;
 	gl_pending_reset(&sim.pending);
 	sim.groups++;
-	schedule(sim.now + random_time(&sim.disk, sim.cell->sync_us, sim.cell->sync), EVENT_SYNC, 0);
+	schedule(sync_start() + random_time(&sim.disk, sim.cell->sync_us, sim.cell->sync), EVENT_SYNC, 0);
 }
 
 static void

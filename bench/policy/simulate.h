@@ -42,6 +42,8 @@ typedef struct Cell
 	const char *name;
 	double		sync_us;
 	Spread		sync;
+	int			tokens;			/* syncs in each refill_us, more must wait; 0: any number */
+	double		refill_us;
 	int			cores;
 	double		append_us;		/* CPU of one append, mean */
 	Clients		clients[2];		/* closed loop, if count > 0 */
@@ -49,6 +51,8 @@ typedef struct Cell
 	int			burst;			/* arrivals at one time */
 	Spread		arrival;		/* spread of the time between arrivals */
 	double		least;			/* the rate that adaptive must reach besides; or 0 */
+	bool		by_either;		/* open loop: the better of mean and median wait is judged */
+	bool		meets_fixed;	/* adaptive must reach 0.97 of batch and of group, 10 ms */
 	bool		known;			/* does not hold, for the reason given in its family */
 } Cell;
 

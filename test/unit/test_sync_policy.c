@@ -746,6 +746,116 @@ test_adaptive_stall(void **state)
 	assert_true(decision.wake_us <= now + SYNC);
 }
 
+/*
+ * So many sessions, each back at once, on a volume that lets 20 syncs pass and
+ * then stalls; returns the waiters of all groups between two stalls.
+ */
+static uint32_t
+meter_period(uint32_t sessions)
+{
+	uint32_t	total = 0;
+
+	for (int i = 0; i < 20; i++)
+	{
+		now += RETURN;
+		append_many(GL_SYNC_ADAPTIVE, (int) (sessions - pending.waiters));
+		sleep_until_sync();
+		total += pending.waiters;
+		sync_group(i == 19 ? 90000 : 200);
+	}
+	return total;
+}
+
+/* What a sync uses up is known after a few stalls, and waits may last nearly so long. */
+static void
+test_adaptive_meter(void **state)
+{
+	(void) state;
+	for (int i = 0; i < 6; i++)
+		meter_period(8);
+	assert_true(policy.meter_us > 4000 && policy.meter_us < 5500);
+
+	/* A slow return is waited for, though a usual sync is over long before. */
+	append(GL_SYNC_ADAPTIVE);
+	decide(false);
+	assert_false(decision.sync);
+	assert_int_equal(decision.join_target, 8);
+	assert_true(decision.wake_us > now + 3000 && decision.wake_us < now + 5500);
+	now += 3000;
+	append_many(GL_SYNC_ADAPTIVE, 7);
+	assert_syncs(GL_FLUSH_JOINED);
+
+	/* Never longer than the window. */
+	sync_group(200);
+	config.adaptive_window_us = 700;
+	append(GL_SYNC_ADAPTIVE);
+	decide(false);
+	assert_true(decision.wake_us == now + 700);
+	config.adaptive_window_us = WINDOW;
+	sync_group(200);
+
+	/* Alone, nobody waits; and after quiet neither, as the time was used up in it. */
+	for (int i = 0; i < 200; i++)
+	{
+		now += 50;
+		append(GL_SYNC_ADAPTIVE);
+		sleep_until_sync();
+		sync_group(200);
+	}
+	append(GL_SYNC_ADAPTIVE);
+	assert_syncs(GL_FLUSH_JOINED);
+	sync_group(200);
+
+	/* Without stalls it is forgotten. */
+	for (int i = 0; i < 300; i++)
+	{
+		append(GL_SYNC_ADAPTIVE);
+		sleep_until_sync();
+		sync_group(200);
+	}
+	assert_true(policy.meter_us == 0);
+}
+
+/* A stall now and then is no meter. */
+static void
+test_adaptive_stalls_are_no_meter(void **state)
+{
+	(void) state;
+	for (int i = 0; i < 3000; i++)
+	{
+		now += RETURN;
+		append_many(GL_SYNC_ADAPTIVE, 4);
+		decide(false);
+		sync_group(i == 1500 ? 250 * SYNC : i % 37 == 36 ? 9 * SYNC : SYNC);
+		assert_true(policy.meter_us == 0);
+	}
+}
+
+/*
+ * Bad experience that nothing contradicts, as all come without a wait, does not
+ * stay for the day on which one is late.
+ */
+static void
+test_adaptive_forgets(void **state)
+{
+	(void) state;
+	append_many(GL_SYNC_ADAPTIVE, 8);
+	decide(false);
+	for (int k = 0; k < 2; k++)
+		policy.lessons[k] = (GlPolicyLesson) {.gain = 0, .cost = 2, .share = 0.1, .backoff = 64, .skip = 64};
+	for (int i = 0; i < 300; i++)
+	{
+		sync_group(SYNC);
+		now += RETURN;
+		append_many(GL_SYNC_ADAPTIVE, 8);
+		assert_syncs(GL_FLUSH_JOINED);
+	}
+	for (int k = 0; k < 2; k++)
+		assert_int_equal(policy.lessons[k].skip, 0);
+	assert_true(policy.lessons[0].gain > policy.lessons[0].cost);
+	assert_true(policy.lessons[1].cost < 0.1);
+}
+
 /* A failed group: its waiters are not expected, and nothing is learnt from it. */
 static void
 test_adaptive_failure(void **state)
@@ -800,6 +910,9 @@ main(void)
 		cmocka_unit_test_setup(test_adaptive_bursts, setup),
 		cmocka_unit_test_setup(test_adaptive_idempotent, setup),
 		cmocka_unit_test_setup(test_adaptive_stall, setup),
+		cmocka_unit_test_setup(test_adaptive_meter, setup),
+		cmocka_unit_test_setup(test_adaptive_stalls_are_no_meter, setup),
+		cmocka_unit_test_setup(test_adaptive_forgets, setup),
 		cmocka_unit_test_setup(test_adaptive_failure, setup)
 	};
 
