@@ -10,7 +10,7 @@ use GrouplogTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 
 use_faults() or plan skip_all => 'there is no C compiler';
 
@@ -24,15 +24,18 @@ my $node = new_node('server_log',
 		log_line_prefix                  => '%b: '
 	});
 my $ledger = new_ledger();
+my $reloads = 0;
 
 start_with_faults($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION grouplog');
 
-# What the writer has said, without details and hints: "LEVEL text", shortened.
+# What the writer has said, without details and hints: "LEVEL text", shortened.  That
+# it did what turns_of_writer asks for is not meant.
 sub writer_lines
 {
 	my ($position) = @_;
-	my @lines = log_since($node, $position) =~ /^grouplog writer: ((?:LOG|WARNING|ERROR|FATAL): .*)$/gm;
+	my @lines = grep { !/ removed 0 bytes / }
+	  log_since($node, $position) =~ /^grouplog writer: ((?:LOG|WARNING|ERROR|FATAL): .*)$/gm;
 
 	foreach (@lines)
 	{
@@ -52,6 +55,39 @@ sub said
 	  or diag log_since($node, $position) =~ s/^client backend.*\n//gmr;
 }
 
+# The writer fails, and tries again twice: it has had its say then.
+sub tries_again
+{
+	my ($name) = @_;
+	my $hits = fault_hits(0);
+
+	ok(wait_until(sub { fault_hits(0) >= $hits + 2 }), "$name: the writer tries again, and fails");
+}
+
+# What was asked of the writer before, a reload too, has been seen to: each of these
+# requests is answered in a turn of its own.
+sub turns_of_writer
+{
+	$node->safe_psql('postgres', q(SELECT grouplog.truncate('0/1'))) foreach 1 .. 3;
+}
+
+# Lines on slow syncs and nothing else, never two within ten seconds.  Returns how
+# many slow syncs they tell of.
+sub slow_syncs_said
+{
+	my ($position, $begin, $name) = @_;
+	my @lines = writer_lines($position);
+	my $most = 1 + int((time - $begin) / 10);
+
+	is(scalar(grep { !/^WARNING: a sync of the log took N ms$|^LOG: N more syncs of the log were slow, the slowest took N ms$/ } @lines),
+		0, "$name: nothing else is said") or diag join "\n", @lines;
+	cmp_ok(scalar @lines, '>', 0, "$name: it is said");
+	cmp_ok(scalar @lines, '<=', $most, "$name: not once for each");
+	my $told = grep { /^WARNING/ } @lines;
+	$told += $_ foreach log_since($node, $position) =~ /(\d+) more (?:syncs|were)/g;
+	return $told;
+}
+
 sub set_conf
 {
 	my ($name, $value) = @_;
@@ -59,6 +95,21 @@ sub set_conf
 	$node->append_conf('postgresql.conf', "$name = '$value'");
 	$node->reload;
 	$node->poll_query_until('postgres', "SELECT current_setting('$name') = '$value'");
+}
+
+# The settings as they are, read anew: by the writer, too, when this returns.
+sub reload
+{
+	set_conf('grouplog.group_window', ($reloads++ % 2 + 1) . 'ms');
+	turns_of_writer();
+}
+
+sub another_writer
+{
+	my $position = log_position($node);
+
+	$node->safe_psql('postgres', 'SELECT pg_terminate_backend(' . writer_pid($node) . ')');
+	ok(wait_until(sub { log_since($node, $position) =~ /writer carries on/ }), 'another writer');
 }
 
 sub append_one
@@ -89,16 +140,18 @@ sub errors_of
 	return scalar(() = join('', map { $_->{errors} } @loads) =~ /ERROR: /g);
 }
 
-# ---- slow syncs ----
+# ---- slow syncs: in group mode, which is the writer's ----
 my $slow_since = log_position($node);
 {
+	my $begin = time;
+
 	set_fault(0, calls => ['write'], delay => 400, count => 4);
-	append_one('batch') foreach 1 .. 4;
+	append_one('group') foreach 1 .. 4;
 	is(fault_hits(0), 4, 'slow syncs: there were four');
 	like(log_since($node, $slow_since), qr/^grouplog writer: WARNING:  a sync of the log took (4\d\d|[5-9]\d\d|\d{4,}) ms$/m,
 		'slow syncs: a warning, with the time');
 	like(log_since($node, $slow_since), qr/HINT:  Look at the device of "grouplog\.directory"/, '... and a hint');
-	said($slow_since, ['WARNING: a sync of the log took N ms'], '... once, not four times');
+	slow_syncs_said($slow_since, $begin, 'slow syncs');
 	set_conf('grouplog.log_sync_min_duration', '-1');
 }
 
@@ -111,8 +164,7 @@ my $slow_since = log_position($node);
 	set_fault(0, calls => ['write'], files => [ 'segment', 'spare' ], error => EIO);
 	ok(wait_until(sub { status($node, 'refusal') eq 'device' }), 'H12 EIO for good: appends are refused');
 	cmp_ok(errors_of(@loads), '>', 1000, 'H12 ... thousands of times');
-	# the writer tries again, and fails, meanwhile
-	sleep 4;
+	tries_again('H12');
 	said($position,
 		[
 			'LOG: could not write to file FILE: Input/output error',
@@ -134,13 +186,13 @@ my $slow_since = log_position($node);
 	set_fault(0, calls => ['write'], files => ['spare'], error => ENOSPC);
 	my @loads = crowd(size => sub { 8000 });
 	cmp_ok(errors_of(@loads), '>', 1000, 'H13 ENOSPC: appends are refused');
-	sleep 2.5;
+	tries_again('H13');
 	said($position, ['LOG: could not write to file FILE: No space left on device'], 'H13 what happened is said once');
 
 	# a reload tries at once, and finds nothing new
 	$position = log_position($node);
-	$node->reload;
-	sleep 1.5;
+	reload();
+	tries_again('H13, a reload');
 	said($position, [], 'H13 ... and not again at a reload');
 
 	clear_faults();
@@ -157,13 +209,13 @@ my $slow_since = log_position($node);
 	set_conf('grouplog.max_size', '6MB');
 	my @loads = crowd(size => sub { 8000 });
 	cmp_ok(errors_of(@loads), '>', 1000, 'max_size: appends are refused');
-	sleep 2.5;
+	turns_of_writer();
 	said($position, ['LOG: the log has reached FILE'], 'max_size: what happened is said once');
 
 	# a reload that changes nothing
 	$position = log_position($node);
-	$node->reload;
-	sleep 1.5;
+	reload();
+	turns_of_writer();
 	said($position, [], 'max_size: ... and not again at a reload');
 
 	set_conf('grouplog.max_size', '-1');
@@ -180,7 +232,7 @@ my $slow_since = log_position($node);
 	ok(wait_until(sub { status($node, 'refusal') eq 'min_free_space' }), 'min_free_space: appends are refused');
 	my @loads = crowd(records => 300);
 	cmp_ok(errors_of(@loads), '>', 1000, '... thousands of times');
-	sleep 2.5;
+	turns_of_writer();
 	said($position, ['LOG: the file system of log directory FILE is nearly full'], '... which is said once');
 	$position = log_position($node);
 	set_conf('grouplog.min_free_space', '0');
@@ -229,31 +281,28 @@ my $slow_since = log_position($node);
 
 # ---- slow syncs: those that were not said are counted ----
 {
-	my $position = log_position($node);
-
-	# the new writer knows nothing of what its predecessor has said
+	# a new writer knows nothing of what its predecessor has said
+	another_writer();
+	my ($position, $begin) = (log_position($node), time);
 	set_conf('grouplog.log_sync_min_duration', '200ms');
 	set_fault(0, calls => ['write'], delay => 300, count => 3);
-	append_one('batch') foreach 1 .. 3;
-	my $end = time + 10.5;
-	said($position, ['WARNING: a sync of the log took N ms'], 'slow syncs: the first is said');
-	sleep $end - time;
-	append_one('batch');
-	ok(wait_until(sub { writer_lines($position) > 1 }), 'slow syncs: after ten seconds, a line for the others');
-	like(log_since($node, $position), qr/LOG:  2 more syncs of the log were slow, the slowest took \d+ ms/, '... says how many');
-	said($position, [ 'WARNING: a sync of the log took N ms', 'LOG: N more syncs of the log were slow, the slowest took N ms' ],
-		'... and is the last');
+	append_one('group') foreach 1 .. 3;
+	is((writer_lines($position))[0], 'WARNING: a sync of the log took N ms', 'slow syncs: the first is said');
+	ok(wait_until(sub { append_one('group'); log_since($node, $position) =~ /LOG:  \d+ more syncs of the log were slow, the slowest took \d+ ms/ }),
+		'slow syncs: after ten seconds, a line for the others');
+	cmp_ok(slow_syncs_said($position, $begin, '... and'), '>=', 3, '... none of them is forgotten');
 
+	another_writer();
 	$position = log_position($node);
 	set_conf('grouplog.log_sync_min_duration', '-1');
 	set_fault(0, calls => ['write'], delay => 300, count => 2);
-	sleep 10;
-	append_one('batch') foreach 1 .. 2;
+	append_one('group') foreach 1 .. 2;
 	is(fault_hits(0), 2, 'slow syncs, -1: they were slow');
 	said($position, [], '... and nothing is said');
+	$begin = time;
 	set_conf('grouplog.log_sync_min_duration', '0');
-	append_one('batch') foreach 1 .. 20;
-	said($position, ['WARNING: a sync of the log took N ms'], 'slow syncs, 0: each is slow, one is said');
+	append_one('group') foreach 1 .. 20;
+	slow_syncs_said($position, $begin, 'slow syncs, 0: each is slow');
 }
 
 $node->safe_psql('postgres', 'SELECT grouplog.flush()');
