@@ -83,13 +83,15 @@ each_configuration(
 		}
 
 		# who waits for a slow device can be cancelled, and is told the LSN
-		knob($fs, 'fault 0 on=sync delay=2000000');
+		knob($fs, 'fault 0 on=sync delay=600000000');
 		my ($state, $message) = sql_error($node,
 			q(SET statement_timeout = '300ms'; SELECT grouplog.append('991-1:', 'batch')));
 		is($state, '57014', "slow syncs, $title: a wait can be cancelled");
 		my ($lsn) = $message =~ /waiting for the record at LSN ([0-9A-F\/]+)/;
 		ok(defined $lsn, '... the message has the LSN');
 		note_unsure($ledger, 991, 1, 0, $lsn);
+		is($node->safe_psql('postgres', "SELECT '$lsn' < durable_lsn FROM grouplog.status"), 'f',
+			'... long before the device has done it');
 		knob($fs, 'clear');
 		is($node->safe_psql('postgres', "SELECT grouplog.wait_durable('$lsn')"), 't', '... which becomes durable');
 		check_log($node, $ledger, "slow syncs, $title: over");
