@@ -167,6 +167,7 @@ server_cppflags = -I$(here)/src -I$(unit_dir)/server -I$(unit_dir) -I$(shell $(P
 	-D_GNU_SOURCE -DUSE_LIBURING -DUSE_ASSERT_CHECKING=1 -DGL_SEGMENT_SIZE_MIN=16384 \
 	-DGL_SEGMENT_SIZE_MAX=1048576 -DGL_RING_SIZE_MIN=8192 -DGL_LONE_GROUPS=1
 $(unit)/server/append.o: server_cppflags += -Dgl_ring_publish=sim_ring_publish
+$(unit)/server/lone.o: server_cppflags += -Dgl_token_take=sim_token_take
 server_headers = $(unit_headers) $(wildcard $(unit_dir)/server/*.h)
 
 $(unit)/server/%.o: $(here)/src/%.c $(server_headers) | $(unit)/server

@@ -119,6 +119,16 @@ flush(uint64 end, char *block, uint32 wait_event)
 		atomic_load(&gl_shared->lone_error) != 0)
 		return false;
 
+	/*
+	 * Another one may have appended and flushed, ours too, while we were on our
+	 * way to the token.  It has counted us among those who wait.
+	 */
+	if (gl_ring_durable_lsn(gl_ring()) >= end)
+	{
+		atomic_fetch_add(&gl_shared->joins, 1);
+		return true;
+	}
+
 	/* The last bytes of a file are the writer's, which then makes the next. */
 	if (end >= gl_segment_full_end(first_lsn, gl_shared->segment_size))
 		return false;
