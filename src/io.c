@@ -102,7 +102,7 @@ gl_io_begin(GlIoOp *op)
 	op->syncing = false;
 	op->work_iovcnt = 0;
 
-	if (op->kind != GL_IO_WRITE)
+	if (op->kind != GL_IO_WRITE && op->kind != GL_IO_READ)
 	{
 		op->syncing = true;
 		return GL_IO_STEP_SYNC;
@@ -111,11 +111,10 @@ gl_io_begin(GlIoOp *op)
 	assert(op->iovcnt >= 0 && op->iovcnt <= GL_IO_MAX_IOV);
 	for (int i = 0; i < op->iovcnt; i++)
 		op->total_bytes += op->iov[i].iov_len;
-	if (op->total_bytes == 0)
-		return after_last_write(op);
-
 	prepare_write(op);
-	return GL_IO_STEP_WRITE;
+	if (op->kind == GL_IO_READ)
+		return op->total_bytes == 0 ? end_with(op, 0) : GL_IO_STEP_READ;
+	return op->total_bytes == 0 ? after_last_write(op) : GL_IO_STEP_WRITE;
 }
 
 GlIoStep
@@ -124,10 +123,16 @@ gl_io_next(GlIoOp *op, int64_t result)
 	uint64_t	reached;
 
 	if (result == -EINTR || result == -EAGAIN)
+	{
+		if (op->kind == GL_IO_READ)
+			return GL_IO_STEP_READ;
 		return op->syncing ? GL_IO_STEP_SYNC : GL_IO_STEP_WRITE;
+	}
 	if (result < 0)
 		return end_with(op, (int) -result);
-	if (op->syncing)
+	if (op->kind == GL_IO_READ)
+		op->done_bytes = (uint64_t) result;
+	if (op->syncing || op->kind == GL_IO_READ)
 		return end_with(op, 0);
 
 	reached = resume_bytes(op) + (uint64_t) result;
@@ -152,6 +157,8 @@ gl_io_run(GlIoOp *op, GlIoStep step)
 		if (step == GL_IO_STEP_WRITE)
 			result = pwritev(op->fd, op->work_iov, op->work_iovcnt,
 							 (off_t) gl_io_write_offset(op));
+		else if (step == GL_IO_STEP_READ)
+			result = preadv(op->fd, op->work_iov, op->work_iovcnt, (off_t) op->offset);
 		else if (op->kind == GL_IO_FSYNC)
 			result = fsync(op->fd);
 		else

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * io.h
- *		Write-and-sync: one interface, an io_uring and a plain engine.
+ *		Write-and-sync, and reads: one interface, an io_uring and a plain engine.
  *
  * An operation is filled in by the caller, submitted, and later found done.
  * The io_uring engine works in the kernel meanwhile; the plain engine does the
@@ -13,7 +13,8 @@
  *	  short write would break the link);
  *	- an interrupted call is repeated; every other error ends the operation
  *	  with its errno, and nothing is retried here;
- *	- a write that comes back with 0 bytes is ENOSPC.
+ *	- a write that comes back with 0 bytes is ENOSPC;
+ *	- a read is one request: it may end short, done_bytes says where.
  *
  * An engine belongs to one process: open it after fork.  No server headers; the
  * caller may sleep on gl_io_fd() with poll or epoll.
@@ -40,6 +41,7 @@ typedef enum GlIoMethod
 typedef enum GlIoKind
 {
 	GL_IO_WRITE,				/* iov at offset, then fdatasync if sync_after */
+	GL_IO_READ,					/* iov from offset */
 	GL_IO_FDATASYNC,			/* of fd */
 	GL_IO_FSYNC					/* of fd, a directory too */
 } GlIoKind;
@@ -66,9 +68,9 @@ typedef struct GlIoOp
 	/* result */
 	GlIoState	state;
 	int			error;			/* 0, or errno */
+	uint64_t	done_bytes;		/* written or read */
 
 	/* private */
-	uint64_t	done_bytes;
 	uint64_t	total_bytes;
 	bool		syncing;
 	int			work_iovcnt;

@@ -4,13 +4,14 @@
  *		What the two engines of io.h share; private to io.c and io_uring.c.
  *
  * An operation is a sequence of steps: writes until every byte is out, then
- * perhaps one sync.  Which step comes next depends only on the operation and on
+ * perhaps one sync; or one read.  Which step comes next depends only on the operation and on
  * the result of the step before, so io.c decides that for both engines; an
  * engine carries out steps, nothing else.
  *
  *	gl_io_begin --> WRITE --short--> WRITE --all--> SYNC --> END
- *	                  |                |              |
- *	                  +--------------error------------+----> END
+ *	          |       |                |              |
+ *	          |       +--------------error------------+----> END
+ *	          +---> READ ------------------------------------> END
  *
  *-------------------------------------------------------------------------
  */
@@ -28,6 +29,7 @@
 typedef enum GlIoStep
 {
 	GL_IO_STEP_WRITE,			/* op->work_iov at gl_io_write_offset(op) */
+	GL_IO_STEP_READ,			/* op->work_iov from op->offset */
 	GL_IO_STEP_SYNC,			/* fsync if op->kind is GL_IO_FSYNC, else
 								 * fdatasync */
 	GL_IO_STEP_END				/* op is DONE */

@@ -66,6 +66,9 @@ queue_step(GlIoUring *uring, GlIoOp *op, GlIoStep step)
 			io_uring_prep_writev(sqe, op->fd, op->work_iov,
 								 (unsigned) op->work_iovcnt,
 								 gl_io_write_offset(op));
+		else if (step == GL_IO_STEP_READ)
+			io_uring_prep_readv(sqe, op->fd, op->work_iov,
+								(unsigned) op->work_iovcnt, op->offset);
 		else
 			io_uring_prep_fsync(sqe, op->fd, op->kind == GL_IO_FSYNC ?
 								0 : IORING_FSYNC_DATASYNC);

@@ -12,30 +12,122 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "compat.h"
 #include "io_wait.h"
 #include "miscadmin.h"
 #include "segment.h"
+#include "utils/memutils.h"
 
 #define COPY_BUFFER		(1024 * 1024)
+#define CHUNK_SIZE		(1024 * 1024)
+#define CHUNKS_AHEAD	2
+
+/*
+ * What is read ahead: chunks that follow each other in the open file, oldest
+ * first.  Static, since the kernel writes to them whatever becomes of us.
+ */
+typedef struct Chunk
+{
+	GlIoOp		op;
+	char	   *buf;
+} Chunk;
+
+static Chunk chunks[CHUNKS_AHEAD];
+static uint32 oldest_chunk = 0;
+static uint32 chunk_count = 0;
+static uint64 ahead_offset;		/* of the next byte that they give */
+
+static void
+wait_for(const Chunk *chunk)
+{
+	while (chunk->op.state != GL_IO_DONE)
+	{
+		gl_io_check_interrupts();
+		gl_io_wait_complete(gl_wait_event(GL_WAIT_WRITER_IO));
+	}
+}
+
+static void
+drop_ahead(void)
+{
+	for (; chunk_count > 0; chunk_count--)
+	{
+		wait_for(&chunks[oldest_chunk]);
+		oldest_chunk = (oldest_chunk + 1) % CHUNKS_AHEAD;
+	}
+}
+
+/* Begin to read what follows, up to an offset. */
+static void
+read_ahead(int fd, uint64 end)
+{
+	uint64		offset = ahead_offset;
+
+	if (chunk_count > 0)
+		offset = chunks[oldest_chunk].op.offset + (uint64) chunk_count * CHUNK_SIZE;
+	for (; chunk_count < CHUNKS_AHEAD && offset < end; offset += CHUNK_SIZE)
+	{
+		Chunk	   *chunk = &chunks[(oldest_chunk + chunk_count) % CHUNKS_AHEAD];
+
+		if (chunk->buf == NULL)
+			chunk->buf = (char *) TYPEALIGN(GL_BLOCK,
+											MemoryContextAlloc(TopMemoryContext, CHUNK_SIZE + GL_BLOCK));
+		memset(&chunk->op, 0, sizeof(chunk->op));
+		chunk->op.kind = GL_IO_READ;
+		chunk->op.fd = fd;
+		chunk->op.offset = offset;
+		chunk->op.iovcnt = 1;
+		chunk->op.iov[0].iov_base = chunk->buf;
+		chunk->op.iov[0].iov_len = Min(CHUNK_SIZE, end - offset);
+		chunk_count++;
+		gl_io_submit(gl_io_engine(), &chunk->op);
+	}
+}
+
+/* Copy what has been read ahead; 0: nothing, or nothing good. */
+static uint32
+take_ahead(uint64 offset, char *buf, uint32 size)
+{
+	Chunk	   *chunk = &chunks[oldest_chunk];
+	uint64		end;
+
+	if (chunk_count == 0)
+		return 0;
+	wait_for(chunk);
+	end = chunk->op.offset + chunk->op.done_bytes;
+	if (offset != ahead_offset || chunk->op.error != 0 || offset >= end)
+	{
+		drop_ahead();
+		return 0;
+	}
+	size = (uint32) Min(size, end - offset);
+	memcpy(buf, chunk->buf + (offset - chunk->op.offset), size);
+	ahead_offset += size;
+	if (ahead_offset == chunk->op.offset + CHUNK_SIZE)
+	{
+		oldest_chunk = (oldest_chunk + 1) % CHUNKS_AHEAD;
+		chunk_count--;
+	}
+	return size;
+}
 
 int64_t
 gl_tail_read(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t size)
 {
 	GlTailReader *reader = arg;
 	const GlMapEntry *entry = &reader->map->entries[index];
+	uint64		end = gl_segment_offset(entry->first_lsn, gl_block_ceil(entry->end));
 	uint32		done = 0;
 
 	if (reader->open_index != index)
 	{
 		char		path[MAXPGPATH];
 
-		if (reader->fd >= 0)
-			close(reader->fd);
+		gl_tail_close(reader);
 		gl_segment_path(path, entry->number, entry->first_lsn);
-		reader->fd = -1;
-		reader->open_index = -1;
 		if (reader->direct)
 			reader->fd = gl_open_file(path, O_RDONLY | O_DIRECT);
+		reader->ahead = reader->fd >= 0 && gl_io_fd(gl_io_engine()) >= 0;
 		if (reader->fd < 0)
 			reader->fd = gl_open_file(path, O_RDONLY);
 		if (reader->fd < 0)
@@ -45,8 +137,15 @@ gl_tail_read(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t siz
 
 	while (done < size)
 	{
-		ssize_t		got = pread(reader->fd, (char *) buf + done, size - done, offset + done);
+		ssize_t		got = take_ahead(offset + done, (char *) buf + done, size - done);
 
+		if (got == 0)
+		{
+			got = pread(reader->fd, (char *) buf + done, size - done, offset + done);
+			ahead_offset = offset + done + Max(got, 0);
+		}
+		if (reader->ahead && got > 0 && got % GL_BLOCK == 0)
+			read_ahead(reader->fd, end);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -62,6 +161,7 @@ gl_tail_read(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t siz
 void
 gl_tail_close(GlTailReader *reader)
 {
+	drop_ahead();
 	if (reader->fd >= 0)
 		close(reader->fd);
 	reader->fd = -1;

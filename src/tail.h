@@ -10,6 +10,10 @@
  * again and synced: after a failed sync the kernel may hold as clean what the
  * disk never got.
  *
+ * Direct reads have no read-ahead but ours: while a stretch is checked, the next
+ * two are read.  What goes wrong with that is not looked at; who asks for those
+ * bytes then reads them again, and hears of it.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef GROUPLOG_TAIL_H
@@ -26,6 +30,7 @@ typedef struct GlTailReader
 	int64		open_index;		/* of fd, -1: none */
 	int			fd;
 	bool		direct;
+	bool		ahead;			/* fd is read ahead of need */
 	int64		next_report_us;
 } GlTailReader;
 
