@@ -347,6 +347,49 @@ test_write_sync_read(void **state)
 }
 
 static void
+test_read(void **state)
+{
+	GlIo	   *io = open_engine(state);
+	int			fd = scratch_file(0);
+	char		data[10000];
+	char		got[2][10000];
+	GlIoOp		op;
+
+	fill(data, sizeof(data), 2);
+	assert_int_equal(pwrite(fd, data, sizeof(data), 0), sizeof(data));
+
+	/* into two buffers */
+	op = write_op(fd, 1000, got[0], 3000, true);
+	op.kind = GL_IO_READ;
+	op.iovcnt = 2;
+	op.iov[1].iov_base = got[1];
+	op.iov[1].iov_len = 2000;
+	assert_int_equal(run(io, &op), 0);
+	assert_int_equal(op.done_bytes, 5000);
+	assert_memory_equal(got[0], data + 1000, 3000);
+	assert_memory_equal(got[1], data + 4000, 2000);
+
+	/* the end of the file, and beyond it */
+	op = write_op(fd, 9000, got[0], sizeof(got[0]), false);
+	op.kind = GL_IO_READ;
+	assert_int_equal(run(io, &op), 0);
+	assert_int_equal(op.done_bytes, 1000);
+	assert_memory_equal(got[0], data + 9000, 1000);
+	op.offset = sizeof(data);
+	assert_int_equal(run(io, &op), 0);
+	assert_int_equal(op.done_bytes, 0);
+	op.iovcnt = 0;
+	assert_int_equal(run(io, &op), 0);
+	assert_int_equal(op.done_bytes, 0);
+
+	close(fd);
+	op = write_op(fd, 0, got[0], 1000, false);
+	op.kind = GL_IO_READ;
+	assert_int_equal(run(io, &op), EBADF);
+	gl_io_close(io);
+}
+
+static void
 test_sync_directory(void **state)
 {
 	GlIo	   *io = open_engine(state);
@@ -992,6 +1035,7 @@ main(void)
 		cmocka_unit_test(test_steps_direct),
 		cmocka_unit_test(test_steps_no_progress),
 		BOTH(test_write_sync_read),
+		BOTH(test_read),
 		BOTH(test_sync_directory),
 		BOTH(test_several_iovecs),
 		BOTH(test_nothing_to_write),
