@@ -29,6 +29,7 @@
 typedef struct Chunk
 {
 	GlIoOp		op;
+	void	   *memory;			/* holds buf; NULL: none yet */
 	char	   *buf;
 } Chunk;
 
@@ -69,9 +70,11 @@ read_ahead(int fd, uint64 end)
 	{
 		Chunk	   *chunk = &chunks[(oldest_chunk + chunk_count) % CHUNKS_AHEAD];
 
-		if (chunk->buf == NULL)
-			chunk->buf = (char *) TYPEALIGN(GL_BLOCK,
-											MemoryContextAlloc(TopMemoryContext, CHUNK_SIZE + GL_BLOCK));
+		if (chunk->memory == NULL)
+		{
+			chunk->memory = MemoryContextAlloc(TopMemoryContext, CHUNK_SIZE + GL_BLOCK);
+			chunk->buf = (char *) TYPEALIGN(GL_BLOCK, chunk->memory);
+		}
 		memset(&chunk->op, 0, sizeof(chunk->op));
 		chunk->op.kind = GL_IO_READ;
 		chunk->op.fd = fd;
@@ -162,6 +165,12 @@ void
 gl_tail_close(GlTailReader *reader)
 {
 	drop_ahead();
+	for (int i = 0; i < CHUNKS_AHEAD; i++)
+	{
+		if (chunks[i].memory != NULL)
+			pfree(chunks[i].memory);
+		chunks[i].memory = NULL;
+	}
 	if (reader->fd >= 0)
 		close(reader->fd);
 	reader->fd = -1;
