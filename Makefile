@@ -5,7 +5,7 @@
 #	make test             build and run every test, in a private installation;
 #	                      SUITES="unit tap" for some of them (see test/run)
 #	make test-faults      every fault that can be staged, as root (under 30 minutes);
-#	                      PARTS="fuse loop" for some of it (see test/faults/run)
+#	                      PARTS="sim model" for some of it (see test/faults/run)
 #	make demo             see it at work; make demo-stop ends it
 #	make unit, make sim   the tests that need no server
 #	make sim-deep         the simulation of the log, SIM_STEPS=10000000

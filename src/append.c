@@ -359,8 +359,7 @@ gl_append(const GlPayload *payloads, int64 count, uint8 flags, GlSyncMode mode, 
 	{
 		int64		wait_ns;
 
-		if (gl_ring_durable_lsn(ring) <= context.last_lsn)
-			gl_wait_until(context.last_lsn, GL_NEVER);
+		gl_wait_until(context.last_lsn, GL_NEVER);
 		wait_ns = gl_now_ns() - start_ns;
 		gl_stat_add(&stat->waits, 1);
 		gl_stat_add(&stat->wait_time_ns, wait_ns);

@@ -20,6 +20,7 @@
 typedef struct WaitContext
 {
 	uint64		lsn;
+	bool		durable;
 } WaitContext;
 
 static void
@@ -27,7 +28,10 @@ wait_error_context(void *arg)
 {
 	WaitContext *context = arg;
 
-	errcontext("waiting for the record at LSN %X/%X, which is in the log and may still become durable",
+	if (context->durable)
+		errcontext("the record at LSN %X/%X is in the log, and durable", LSN_FORMAT_ARGS(context->lsn));
+	else
+		errcontext("waiting for the record at LSN %X/%X, which is in the log and may still become durable",
 			   LSN_FORMAT_ARGS(context->lsn));
 }
 
@@ -109,6 +113,10 @@ gl_wait_until(uint64 lsn, int64 deadline_us)
 		if (atomic_load(&gl_shared->durable.generation) == seen)
 			gl_shared_wake_writer();
 	}
+
+	/* A cancel that has come meanwhile is to say what became of the record. */
+	context.durable = durable;
+	CHECK_FOR_INTERRUPTS();
 	error_context_stack = callback.previous;
 	return durable;
 }

@@ -84,6 +84,7 @@ gl_group_write(GlIoOp *op, const GlGroup *group, uint64 file_lsn, char *block)
 	uint64		from = gl_block_floor(group->start);
 	uint64		whole = gl_block_floor(group->cut);
 
+	Assert(group->cut > group->start);
 	memset(op, 0, sizeof(*op));
 	op->kind = GL_IO_WRITE;
 	op->offset = gl_segment_offset(file_lsn, from);

@@ -16,8 +16,8 @@
  *				-> wakes the writer, which takes the token back: it waits until
  *				an appender that holds it is done
  *
- * The token's holder is the only one that writes to the file, so this file's
- * number and place are read under it.  A failed write is the writer's to deal
+ * The token's holder is the only one that writes to the file, and changes it, so
+ * whether the file that we have open is still the one is looked at under it.  A failed write is the writer's to deal
  * with: the appender leaves errno in lone_error, and the file is not written
  * again.  What an appender has flushed it leaves in lone_flushes and the two
  * times beside it, for the writer's sync policy.
@@ -103,13 +103,10 @@ scan(GlGroup *group, uint64 end)
 	return true;
 }
 
-/* With the token. */
+/* With the token: all up to end, into the file that open_file has open. */
 static bool
-flush(uint64 end, char *block, uint32 wait_event)
+flush(uint64 end, uint64 first_lsn, char *block, uint32 wait_event)
 {
-	uint32		number = (uint32) atomic_load(&gl_shared->segment_number);
-	uint64		first_lsn = atomic_load(&gl_shared->segment_first_lsn);
-	int			flags = atomic_load(&gl_shared->segment_flags);
 	int64		cut_us;
 	int64		now_us;
 	GlGroup		group;
@@ -132,7 +129,7 @@ flush(uint64 end, char *block, uint32 wait_event)
 	/* The last bytes of a file are the writer's, which then makes the next. */
 	if (end >= gl_segment_full_end(first_lsn, gl_shared->segment_size))
 		return false;
-	if (!scan(&group, end) || !open_file(number, first_lsn, flags))
+	if (!scan(&group, end))
 		return false;
 
 	cut_us = gl_now_us();
@@ -140,11 +137,11 @@ flush(uint64 end, char *block, uint32 wait_event)
 	group.start_ns = gl_now_ns();
 	gl_group_write(&op, &group, first_lsn, block);
 	op.fd = file_fd;
-	op.direct = (flags & O_DIRECT) != 0;
+	op.direct = (file_flags & O_DIRECT) != 0;
 	op.sync_after = false;
 	pgstat_report_wait_start(wait_event);
 	gl_io_run(&op, gl_io_begin(&op));
-	if (op.error == 0 && !(flags & O_DSYNC))
+	if (op.error == 0 && !(file_flags & O_DSYNC))
 	{
 		group.sync_ns = gl_now_ns();
 		op.kind = GL_IO_FDATASYNC;
@@ -191,6 +188,9 @@ bool
 gl_lone_flush(const GlClaim *claim)
 {
 	uint64		end = claim->lsn + claim->span;
+	uint32		number = (uint32) atomic_load(&gl_shared->segment_number);
+	uint64		first_lsn = atomic_load(&gl_shared->segment_first_lsn);
+	int			flags = atomic_load(&gl_shared->segment_flags);
 	char	   *block;
 	uint32		wait_event;
 	bool		done;
@@ -200,7 +200,7 @@ gl_lone_flush(const GlClaim *claim)
 		gl_ring_insert_lsn(gl_ring()) != end || end - claim->durable_lsn > LONE_BYTES)
 		return false;
 	block = gl_group_block();
-	if (block == NULL)
+	if (block == NULL || !open_file(number, first_lsn, flags))
 		return false;
 
 	/* Nobody but us gives the token back: no error from here on. */
@@ -211,7 +211,9 @@ gl_lone_flush(const GlClaim *claim)
 		RESUME_INTERRUPTS();
 		return false;
 	}
-	done = flush(end, block, wait_event);
+	done = number == atomic_load(&gl_shared->segment_number) &&
+		flags == atomic_load(&gl_shared->segment_flags) &&
+		flush(end, first_lsn, block, wait_event);
 	gl_token_release();
 	atomic_thread_fence(memory_order_seq_cst);
 	if (writer_is_due())

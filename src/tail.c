@@ -130,7 +130,7 @@ gl_tail_read(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t siz
 		gl_segment_path(path, entry->number, entry->first_lsn);
 		if (reader->direct)
 			reader->fd = gl_open_file(path, O_RDONLY | O_DIRECT);
-		reader->ahead = reader->fd >= 0 && gl_io_fd(gl_io_engine()) >= 0;
+		reader->ahead = reader->fd >= 0 && gl_io_engine() != NULL && gl_io_fd(gl_io_engine()) >= 0;
 		if (reader->fd < 0)
 			reader->fd = gl_open_file(path, O_RDONLY);
 		if (reader->fd < 0)

@@ -25,6 +25,7 @@ extern int	sim_open(const char *path, int flags);
 extern int	sim_close(int fd);
 extern int	sim_flock(int fd, int operation);
 extern ssize_t sim_pread(int fd, void *buf, size_t size, off_t offset);
+extern ssize_t sim_preadv(int fd, const struct iovec *iov, int iovcnt, off_t offset);
 extern ssize_t sim_pwrite(int fd, const void *buf, size_t size, off_t offset);
 extern ssize_t sim_pwritev(int fd, const struct iovec *iov, int iovcnt, off_t offset);
 extern int	sim_fsync(int fd);

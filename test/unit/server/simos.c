@@ -306,6 +306,12 @@ sim_pwritev(int fd, const struct iovec *iov, int iovcnt, off_t offset)
 }
 
 ssize_t
+sim_preadv(int fd, const struct iovec *iov, int iovcnt, off_t offset)
+{
+	return sim_pread(fd, iov[0].iov_base, iov[0].iov_len, offset);
+}
+
+ssize_t
 sim_pwrite(int fd, const void *buf, size_t size, off_t offset)
 {
 	struct iovec iov = {.iov_base = unconstify(void *, buf),.iov_len = size};
@@ -504,7 +510,13 @@ engine_start(GlIoOp *op, GlIoStep step)
 static void
 engine_submit(GlIo *io, GlIoOp *op, GlIoStep first)
 {
-	engine_start(op, first);
+	if (first == GL_IO_STEP_READ)
+	{
+		gl_io_run(op, first);
+		gl_io_finished(io);
+	}
+	else
+		engine_start(op, first);
 }
 
 static void
