@@ -33,11 +33,11 @@ foreach my $round (1 .. (long_run() ? 8 : 1))
 			qw(batch group adaptive periodic)),
 		map { start_load($node, $ledger, clients => 1, mode => 'batch', records => 2500, keep_going => 1, kind => $_, batch => 4) }
 			qw(batch async));
-	my $wanted = 14;
 	my @pids;
 
-	wait_until(sub { @pids = split /\n/, $node->safe_psql('postgres', $appenders); @pids == $wanted });
-	is(scalar @pids, $wanted, 'H16 all sessions are there');
+	# the first may be done before the last is there
+	ok(wait_until(sub { @pids = split /\n/, $node->safe_psql('postgres', $appenders); @pids >= 6 }),
+		'H16 sessions are there');
 
 	# one that is between two statements takes no notice
 	my $sent = 0;
@@ -45,6 +45,9 @@ foreach my $round (1 .. (long_run() ? 8 : 1))
 	{
 		kill 'INT', $pids[ rand @pids ];
 		sleep 0.001 if ++$sent % 3 == 0;
+		next unless $sent % 500 == 0;
+		my @now = split /\n/, $node->safe_psql('postgres', $appenders);
+		@pids = @now if @now;
 	}
 	finish_load($_) foreach @loads;
 
