@@ -25,7 +25,7 @@ my $appenders = q(SELECT pid FROM pg_stat_activity WHERE backend_type = 'client 
 	AND pid <> pg_backend_pid());
 
 # ---- cancels, at random: the clients go on after each ----
-foreach my $round (1 .. (long_run() ? 8 : 1))
+foreach my $round (1 .. (long_run() ? 4 : 1))
 {
 	my @loads = (
 		map({ start_load($node, $ledger, clients => 3, mode => $_, records => 2500, keep_going => 1,
@@ -74,7 +74,7 @@ foreach my $round (1 .. (long_run() ? 8 : 1))
 # ---- terminations, at random: clients come and go ----
 {
 	my ($terminated, $rounds, $errors) = (0, 0, '');
-	my $wanted = long_run() ? 3000 : 100;
+	my $wanted = long_run() ? 1000 : 100;
 
 	while ($terminated < $wanted && $rounds < $wanted)
 	{
