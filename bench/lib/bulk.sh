@@ -14,8 +14,24 @@ per() {
   awk -v n="$1" -v s="$2" -v format="%.${3:-0}f" 'BEGIN { if (s > 0) printf format, n / s }'
 }
 
+# batches NAME: loads of 1,000 records of 4 kB a call, in MB a second
+batches() {
+  local calls=60 s
+
+  s=$(timed "SELECT count(grouplog.append_batch(a)) FROM
+    (SELECT array_fill(decode(repeat('ab', 4096), 'hex'), ARRAY[1000]) AS a OFFSET 0) AS s, generate_series(1, $calls)")
+  figure bulk "$1" "$(per "$((calls * 4096 / 1000))" "$s" 1)" "MB/s"
+}
+
+# fio_beside NAME: the disk's own rate, in the same round
+fio_beside() {
+  command -v fio >/dev/null || return 0
+  fio_write "$work/own" "beside $1: 1 MB writes in sequence, direct"
+  rm -f "$work/own/fio.file"
+}
+
 theme_bulk() {
-  local batches=60 records=1000000 s flushed after text=${letters:0:32} bytes
+  local records=1000000 s flushed after text=${letters:0:32} bytes
 
   say "bulk, $bulk_rounds rounds"
   after=$(query "SELECT grouplog.flush()")
@@ -25,13 +41,8 @@ theme_bulk() {
   timed "SELECT count(*) FROM grouplog.read('$after', $records)" >/dev/null
 
   for ((round = 1; round <= bulk_rounds; round++)); do
-    if command -v fio >/dev/null; then
-      fio_write "$work/own" "beside append_batch: 1 MB writes in sequence, direct"
-      rm -f "$work/own/fio.file"
-    fi
-    s=$(timed "SELECT count(grouplog.append_batch(a)) FROM
-      (SELECT array_fill(decode(repeat('ab', 4096), 'hex'), ARRAY[1000]) AS a OFFSET 0) AS s, generate_series(1, $batches)")
-    figure bulk "append_batch, 1,000 records of 4 kB a call" "$(per "$((batches * 4096 / 1000))" "$s" 1)" "MB/s"
+    fio_beside append_batch
+    batches "append_batch, 1,000 records of 4 kB a call"
 
     s=$(timed "SELECT count(grouplog.append_async('$text'::text)) FROM generate_series(1, $records)")
     flushed=$(timed "SELECT grouplog.flush()")
@@ -53,6 +64,19 @@ theme_bulk() {
   bytes=$(query "SELECT sum(end_lsn - first_lsn) FROM grouplog.verify()")
   s=$(timed "SELECT count(*) FROM grouplog.verify()")
   figure bulk "verify, from page cache" "$(per "$bytes" "$(awk -v s="$s" 'BEGIN { print s * 1e6 }')" 1)" "MB/s"
+
+  # fio writes over what was written before; a log that keeps its size does so too
+  query "ALTER SYSTEM SET grouplog.max_size = '512MB'" "ALTER SYSTEM SET grouplog.on_full = recycle" \
+    "SELECT pg_reload_conf()" >/dev/null
+  for _ in 1 2 3; do
+    timed "SELECT count(grouplog.append_batch(array_fill(decode(repeat('ab', 4096), 'hex'), ARRAY[1000]))) FROM generate_series(1, 60)" >/dev/null
+  done
+  for ((round = 1; round <= bulk_rounds; round++)); do
+    fio_beside "append_batch into files used again"
+    batches "append_batch, the same into files used again"
+  done
+  round=1
+  query "ALTER SYSTEM RESET grouplog.max_size" "ALTER SYSTEM RESET grouplog.on_full"
   theme_recovery
 }
 

@@ -36,6 +36,7 @@ variant() {
   esac
   case $1 in
     select) echo "SELECT pg_backend_pid();" ;;
+    sleep) echo "SELECT pg_sleep(0.001);" ;;
     insert | insert_delay | insert_async | tune) echo "INSERT INTO records VALUES ($p);" ;;
     message) echo "SELECT pg_logical_emit_message(true, 'bench', $p);" ;;
     periodic | batch | group | adaptive) echo "SELECT grouplog.append($p);" ;;
@@ -83,7 +84,7 @@ counters_reset() {
 # cell THEME VOLUME VARIANT CLIENTS PAYLOAD SECONDS [OFFERED RATE]
 cell() {
   local theme=$1 volume=$2 name=$3 clients=$4 payload=$5 seconds=$6 offered=${7:-}
-  local options keys threads=$cores line counted=() rate=() define=()
+  local options keys threads=$cores time until line counted=() rate=() define=()
 
   if [ "$name" = redis ]; then
     redis_cell "$theme" "$volume" "$clients" "$payload" "$seconds"
@@ -95,10 +96,12 @@ cell() {
   [ "$payload" -gt 4096 ] || define=(-D "payload=${letters:0:$payload}")
   rm -f "$work"/tmp/log.*
   # the time that pgbench keeps begins before its clients connect
+  time=$((seconds + clients / 64))
+  until=$(date -d "+$time seconds" +%s.%N)
   if ! (cd "$work/tmp" && PGOPTIONS=$options "$bin/pgbench" -n -M prepared -h "$work/run" -U "$server_user" \
-    -c "$clients" -j "$threads" -T $((seconds + clients / 64)) "${rate[@]}" "${define[@]}" -f script.sql \
+    -c "$clients" -j "$threads" -T $time "${rate[@]}" "${define[@]}" -f script.sql \
     -l --log-prefix=log bench >pgbench.out 2>pgbench.err) ||
-    ! line=$(perl "$bench/lib/latency.pl" "$keys" "$work"/tmp/log.*); then
+    ! line=$(perl "$bench/lib/latency.pl" "$keys" "$until" "$work"/tmp/log.*); then
     say "failed: $theme $volume $name, $clients clients, $payload bytes"
     sed 's/^/         /' "$work/tmp/pgbench.err" | grep -v '^ *pgbench (' | head -n 3
     printf '%s\n' "$theme $volume $name $clients clients $payload bytes: $(grep -v '^pgbench (' "$work/tmp/pgbench.err")" >>"$out/failed"
@@ -109,7 +112,7 @@ cell() {
   [ "$clients" -lt 32 ] || sleep 0.05
   counters || die "the server does not answer"
   case $name in
-    select) counted=('' '') ;;
+    select | sleep) counted=('' '') ;;
     insert* | message | tune) counted=('' "$counted_wal") ;;
     *) counted=("$counted_records" "$counted_groups") ;;
   esac
@@ -147,7 +150,12 @@ matrix() {
     from=$SECONDS
     for ((i = 0; i < n; i++)); do
       # shellcheck disable=SC2086
-      cell "$theme" "$volume" ${cells[(i + (round - 1) * 3) % n]}
+      set -- ${cells[(i + (round - 1) * 3) % n]}
+      case $round-$1 in
+        [123]-*) ;;
+        *-insert_delay | *-message | *-redis | *-group) continue ;;
+      esac
+      cell "$theme" "$volume" "$@"
     done
     took=$((SECONDS - from))
     query "TRUNCATE records"

@@ -10,7 +10,7 @@ growth_cells() {
 
   situation=$1
   mapfile -t cells < <(cells_of 8 32 "$seconds" select insert adaptive periodic)
-  matrix growth own 3 0 "${cells[@]}"
+  matrix growth own "${2:-5}" 0 "${cells[@]}"
   situation=
 }
 
@@ -53,14 +53,14 @@ theme_growth() {
   growth_cells "1,000 segments of 4 MB"
 
   # sessions that have once appended and then stay
-  for idle in 1 250 1 250; do
+  for idle in 1 250 1 250 1 250; do
     printf '%s\n' "SELECT grouplog.append('idle');" "\\sleep 1000 s" >"$work/tmp/idle.sql"
     "$bin/pgbench" -n -h "$work/run" -U "$server_user" -c "$idle" -j 1 -t 1 -f "$work/tmp/idle.sql" bench >/dev/null 2>&1 &
     pid=$!
     while [ "$(query "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench' AND state = 'idle'")" -lt "$idle" ]; do
       sleep 0.2
     done
-    growth_cells "$idle idle sessions"
+    growth_cells "$idle idle sessions" 3
     kill "$pid" && wait "$pid" 2>/dev/null
   done
   remove_server

@@ -1,14 +1,16 @@
 #!/usr/bin/perl
-# latency.pl KEYS FILE...: the stress report's figures from pgbench's logs
+# latency.pl KEYS UNTIL FILE...: the stress report's figures from pgbench's logs
 # of transactions (pgbench -l).
 #
-# The first quarter of the time warms up and isn't counted. Prints, with tabs
+# What ends in the first quarter of the time warms up, and what ends after UNTIL (in
+# seconds since 1970, when pgbench was to stop) was only waited for: neither is
+# counted. Prints, with tabs
 # between them: calls, interval_op_rate, interval_key_rate, mean, median, 95th,
 # 99th, 99.9th percentile and maximum of the latency in ms, total operation time in s.
 use strict;
 use warnings;
 
-my ($keys, @files) = @ARGV;
+my ($keys, $until, @files) = @ARGV;
 my (@at, @latency, $begin, $end);
 
 for my $file (@files)
@@ -31,12 +33,18 @@ for my $file (@files)
 }
 exit 1 if !@at;
 
-# Sessions still wait for their last group when the time is up: that group counts.
-my $from = $begin + ($end - $begin) / 4;
-my @counted = sort { $a <=> $b } map { $latency[$_] } grep { $at[$_] > $from } 0 .. $#at;
-# a few slow calls that began before: better than none
-@counted = sort { $a <=> $b } @latency if !@counted;
-my $interval = @counted == @latency ? $end - $begin : $end - $from;
+# A fixed stretch of time: one that ended with the last call would count the silence
+# before that on a volume that stops in between, and so find too little.
+$until = $end if $until > $end || $until <= $begin;
+my $from = $begin + ($until - $begin) / 4;
+my @counted = sort { $a <=> $b } map { $latency[$_] } grep { $at[$_] > $from && $at[$_] <= $until } 0 .. $#at;
+my $interval = $until - $from;
+# a few slow calls: better than none
+if (!@counted)
+{
+	@counted = sort { $a <=> $b } @latency;
+	$interval = $end - $begin;
+}
 
 my $sum = 0;
 $sum += $_ for @counted;

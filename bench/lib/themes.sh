@@ -8,12 +8,14 @@ sizes_for() {
   if [ "$1" = short ]; then
     fio_rounds=1
     rounds=3
+    slow_rounds=2
     seconds=1
+    slow_seconds=2
     # when, in seconds from the begin, no other round of a theme may end
-    until_clients=215
+    until_clients=220
     until_calls=265
-    until_slow=515
-    until_openloop=565
+    until_slow=525
+    until_openloop=575
     open_loads="0.1 0.5 0.8"
     open_rounds=2
     open_seconds=2
@@ -24,14 +26,16 @@ sizes_for() {
   else
     fio_rounds=3
     rounds=5
-    seconds=3
+    slow_rounds=3
+    seconds=2
+    slow_seconds=3
     until_clients=0
     until_calls=0
     until_slow=0
     until_openloop=0
     open_loads="0.05 0.1 0.25 0.5 0.75 0.9"
     open_rounds=3
-    open_seconds=5
+    open_seconds=4
     bulk_rounds=5
     recovery_segment=1GB
     recovery_records=6000000
@@ -46,16 +50,18 @@ theme_clients() {
 
   tune_commit_delay own 20/1 50/1 100/1 200/1 100/5
   if [ "$size" = full ]; then
-    mapfile -t cells < <(cells_of "1 2 4 8 16 32 64 128 256" 32 "$seconds" \
-      "${main[@]}" insert_delay message group redis)
+    mapfile -t cells < <(
+      cells_of "1 2 4 8 16 32" 32 "$seconds" "${main[@]}" insert_delay message group redis
+      cells_of "64 128 256" 32 "$seconds" "${main[@]}" insert_delay message group redis sleep
+    )
   else
     mapfile -t cells < <(
       cells_of 1 32 "$seconds" "${main[@]}" insert_delay message redis
       cells_of 2 32 "$seconds" insert batch adaptive
       cells_of 8 32 "$seconds" "${main[@]}" insert_delay message redis
       cells_of 32 32 "$seconds" insert batch adaptive
-      cells_of 64 32 "$seconds" "${main[@]}" insert_delay message redis
-      cells_of 128 32 "$seconds" insert batch adaptive
+      cells_of 64 32 "$seconds" "${main[@]}" insert_delay message redis sleep
+      cells_of 128 32 "$seconds" insert batch adaptive sleep
     )
   fi
   matrix clients own "$rounds" "$until_clients" "${cells[@]}"
@@ -70,7 +76,7 @@ theme_calls() {
   else
     mapfile -t cells < <(cells_of "1 8" 32 "$seconds" "${all[@]}")
   fi
-  matrix calls own "$([ "$size" = full ] && echo "$rounds" || echo 2)" "$until_calls" "${cells[@]}"
+  matrix calls own "$([ "$size" = full ] && echo 3 || echo 2)" "$until_calls" "${cells[@]}"
 }
 
 theme_payloads() {
@@ -78,7 +84,7 @@ theme_payloads() {
 
   if [ "$size" = full ]; then
     mapfile -t cells < <(cells_of "1 8 64" "16 256 4096" "$seconds" "${peers[@]}" batch adaptive periodic redis)
-    matrix payloads own "$rounds" 0 "${cells[@]}"
+    matrix payloads own 3 0 "${cells[@]}"
     mapfile -t cells < <(cells_of "1 8" 65536 "$seconds" "${peers[@]}" batch adaptive periodic)
     matrix payloads own 3 0 "${cells[@]}"
 
@@ -122,22 +128,26 @@ own_volume() {
 
 # ---- the volume of 200 syncs a second ----
 
+# Few sessions need more time: the volume may let syncs pass in bunches, ten a second.
 theme_slow() {
   local cells main=(insert batch group adaptive)
 
   if [ "$size" = full ]; then
-    mapfile -t cells < <(cells_of "1 2 4 8 16 32 64 128 256" 32 "$seconds" "${main[@]}" insert_delay message redis)
+    mapfile -t cells < <(
+      cells_of "1 2 4 8 16" 32 "$slow_seconds" "${main[@]}" insert_delay message redis
+      cells_of "32 64 128 256" 32 "$seconds" "${main[@]}" insert_delay message redis
+    )
   else
     mapfile -t cells < <(
-      cells_of 1 32 "$seconds" "${main[@]}"
-      cells_of "2 4" 32 "$seconds" "${main[@]}"
-      cells_of 8 32 "$seconds" "${main[@]}" insert_delay message redis
-      cells_of "16 32" 32 "$seconds" "${main[@]}"
+      cells_of "1 2 4" 32 "$slow_seconds" "${main[@]}"
+      cells_of 8 32 "$slow_seconds" "${main[@]}" insert_delay message redis
+      cells_of 16 32 "$slow_seconds" "${main[@]}"
+      cells_of 32 32 "$seconds" "${main[@]}"
       cells_of 64 32 "$seconds" "${main[@]}" insert_delay message redis
       cells_of "128 256" 32 "$seconds" "${main[@]}"
     )
   fi
-  matrix slow slow "$rounds" "$until_slow" "${cells[@]}"
+  matrix slow slow "$slow_rounds" "$until_slow" "${cells[@]}"
 }
 
 # Sessions enough that an arrival finds a free one.

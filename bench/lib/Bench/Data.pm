@@ -10,6 +10,7 @@ use List::Util qw(min max);
 # a name for the columns of tables and for the lines of charts
 our %label = (
 	select => 'do-nothing C function',
+	sleep => 'a call that sleeps once',
 	insert => 'INSERT',
 	insert_delay => 'INSERT, commit_delay',
 	insert_async => 'INSERT, synchronous_commit off',

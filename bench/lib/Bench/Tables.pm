@@ -33,7 +33,7 @@ sub variants
 	my ($data, $theme, %where) = @_;
 	my %there = map { $_ => 1 } $data->distinct($theme, 'variant', %where);
 
-	return grep { $there{$_} } qw(select insert insert_delay message redis batch group adaptive insert_async periodic
+	return grep { $there{$_} } qw(select sleep insert insert_delay message redis batch group adaptive insert_async periodic
 	  insert_100 append_batch_100 append_async_100 insert_pipeline_10 append_pipeline_10 append_async_pipeline_10);
 }
 
@@ -83,7 +83,7 @@ sub records_a_sync
 	my ($data, $theme, $payload, $clients, @variants) = @_;
 	my $text = "\nRecords a sync (for PostgreSQL's own: commits a sync of the WAL):\n\n";
 
-	@variants = grep { !/^(select|redis|insert_async)$/ } @variants;
+	@variants = grep { !/^(select|sleep|redis|insert_async)$/ } @variants;
 	$text .= header('clients', map { $Bench::Data::label{$_} } @variants);
 	for my $n (@$clients)
 	{
