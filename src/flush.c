@@ -37,12 +37,14 @@ static GlGroup group;			/* in flight */
 #ifndef GL_LONE_GROUPS
 #define GL_LONE_GROUPS	4
 #endif
-static uint32 lone_groups;
+/* Below 0, after a slow sync: so many more fast ones first. */
+static int	lone_groups;
+static bool lone_at_work;		/* somebody flushed while we slept the last time */
 static uint64 lone_flushes_seen;
 static uint64 lone_others_seen;
 
-/* Not where a sync takes longer: see lone.c. */
-#define LONE_SYNC_US	10000
+/* A device that stalls now and then is slow, though its usual sync is not. */
+#define LONE_FAST_GROUPS	100
 
 /* Data records in pending (padding and close records are none). */
 static uint64 pending_data_records;
@@ -197,6 +199,20 @@ gl_flush_begin(GlFlushReason reason, int64 now_us)
 	gl_io_submit(gl_io_engine(), &op);
 }
 
+/* A group is durable: what does it say of lone sessions? */
+static void
+count_lone(int64 took_us, uint32 waiters)
+{
+	if (took_us > GL_LONE_SYNC_US)
+		lone_groups = -LONE_FAST_GROUPS;
+	else if (lone_groups < 0)
+		lone_groups++;
+	else if (waiters > 1)
+		lone_groups = 0;
+	else if (waiters == 1)
+		lone_groups++;
+}
+
 GlFlushStatus
 gl_flush_poll(int64 now_us, GlError *error)
 {
@@ -237,11 +253,14 @@ gl_flush_poll(int64 now_us, GlError *error)
 	gl_group_acknowledge(&group, now_us, enableFsync);
 	gl_policy_done(&policy, now_us);
 	gl_slow_sync_done(group.start_ns);
-	if (group.waiters > 1)
-		lone_groups = 0;
-	else if (group.waiters == 1)
-		lone_groups++;
+	count_lone(now_us - policy.cut_us, group.waiters);
 	return GL_FLUSH_ACKNOWLEDGED;
+}
+
+bool
+gl_flush_lone_at_work(void)
+{
+	return lone_at_work;
 }
 
 /*
@@ -253,7 +272,8 @@ gl_flush_may_offer(void)
 {
 	GlRing	   *ring = gl_ring();
 
-	return lone_groups >= GL_LONE_GROUPS && policy.sync_us <= LONE_SYNC_US && !in_flight && gl_current.fd >= 0 &&
+	return lone_groups >= GL_LONE_GROUPS && policy.sync_us <= GL_LONE_SYNC_US &&
+		!in_flight && gl_current.fd >= 0 &&
 		scan_lsn == gl_ring_durable_lsn(ring) && scan_lsn == gl_ring_insert_lsn(ring);
 }
 
@@ -275,13 +295,15 @@ gl_flush_take_back(int64 now_us, GlError *error)
 	int			lone_error = atomic_exchange(&gl_shared->lone_error, 0);
 
 	atomic_store(&gl_shared->lone_offered, 0);
-	if (flushes != lone_flushes_seen)
+	lone_at_work = flushes != lone_flushes_seen;
+	if (lone_at_work)
 	{
 		/* To the policy the last of them is a group as any other. */
 		gl_pending_reset(&pending);
 		gl_pending_add(&pending, GL_SYNC_ADAPTIVE, true, atomic_load(&gl_shared->lone_cut_us), 0);
 		gl_policy_cut(&policy, &pending, atomic_load(&gl_shared->lone_cut_us));
 		gl_policy_done(&policy, atomic_load(&gl_shared->lone_done_us));
+		count_lone(atomic_load(&gl_shared->lone_done_us) - atomic_load(&gl_shared->lone_cut_us), 1);
 		lone_flushes_seen = flushes;
 	}
 	waiters_cut += others - lone_others_seen;
@@ -300,6 +322,6 @@ gl_flush_take_back(int64 now_us, GlError *error)
 
 	/* Somebody has come who did not flush by himself. */
 	if (pending.waiters > 0)
-		lone_groups = 0;
+		lone_groups = Min(lone_groups, 0);
 	return GL_FLUSH_IDLE;
 }

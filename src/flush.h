@@ -65,4 +65,7 @@ extern bool gl_flush_may_offer(void);
 extern void gl_flush_offer(void);
 extern GlFlushStatus gl_flush_take_back(int64 now_us, GlError *error);
 
+/* Had an appender flushed anything when we last took the token back? */
+extern bool gl_flush_lone_at_work(void);
+
 #endif							/* GROUPLOG_FLUSH_H */

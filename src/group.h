@@ -15,6 +15,9 @@
 
 #include "io.h"
 
+/* No lone appender flushes by itself where a sync takes longer: see lone.c. */
+#define GL_LONE_SYNC_US	10000
+
 typedef struct GlGroup
 {
 	uint64		start;			/* the durable LSN before it */

@@ -17,13 +17,14 @@
  *				an appender that holds it is done
  *
  * The token's holder is the only one that writes to the file, and changes it, so
- * whether the file that we have open is still the one is looked at under it.  A failed write is the writer's to deal
- * with: the appender leaves errno in lone_error, and the file is not written
- * again.  What an appender has flushed it leaves in lone_flushes and the two
- * times beside it, for the writer's sync policy.
+ * whether the file that we have open is still the one is looked at under it.  A
+ * failed write is the writer's to deal with: the appender leaves errno in
+ * lone_error, and the file is not written again.  What an appender has flushed it
+ * leaves in lone_flushes and the two times beside it, for the writer's sync policy.
  *
  * Where a sync is slow two context switches are nothing, and a wait that can be
- * cancelled is worth more: there the token is not offered.
+ * cancelled is worth more: there the token is not offered, and who finds it slow
+ * takes the offer back.
  *
  * A session keeps the file open until it needs the next one.  A file that is
  * removed meanwhile is cut to nothing, so that its space is not held.
@@ -170,6 +171,10 @@ flush(uint64 end, uint64 first_lsn, char *block, uint32 wait_event)
 	if (gl_log_sync_min_duration >= 0 &&
 		now_us - cut_us >= (int64) gl_log_sync_min_duration * 1000)
 		atomic_store(&gl_shared->lone_slow, 1);
+
+	/* No other flush before the writer has seen this one, and has said so. */
+	if (atomic_load(&gl_shared->lone_slow) || now_us - cut_us > GL_LONE_SYNC_US)
+		atomic_store(&gl_shared->lone_offered, 0);
 	return true;
 }
 
@@ -180,7 +185,7 @@ flush(uint64 end, uint64 first_lsn, char *block, uint32 wait_event)
 static bool
 writer_is_due(void)
 {
-	return atomic_load(&gl_shared->token_wanted) || atomic_load(&gl_shared->lone_slow) ||
+	return atomic_load(&gl_shared->token_wanted) || !atomic_load(&gl_shared->lone_offered) ||
 		gl_now_us() - atomic_load(&gl_shared->writer_looked_us) > WRITER_LOOKS_US;
 }
 

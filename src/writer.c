@@ -58,6 +58,7 @@
 #define TIMER_SLACK_NS		2000UL
 #define POLL_MIN_US			INT64CONST(50)
 #define POLL_MAX_US			INT64CONST(10000)
+#define LONE_CHECK_US	INT64CONST(1000000)
 #define SPACE_CHECK_US		INT64CONST(1000000)
 #define REOPEN_US			INT64CONST(5000000)
 #define FSYNC_RETRY_US		INT64CONST(10000000)
@@ -343,6 +344,9 @@ work(void)
 	}
 
 	until_us = Min(until_us, decision.wake_us);
+	/* Who flushes by himself may hang at the device: somebody has to say so. */
+	if (gl_flush_lone_at_work())
+		until_us = Min(until_us, now_us + LONE_CHECK_US);
 	if (gl_flush_unpublished())
 	{
 		until_us = Min(until_us, now_us + poll_us);
