@@ -7,8 +7,9 @@ cores=$(nproc)
 letters=$(printf 'grouplog%.0s' {1..512})
 round=1
 situation=
-delay_us=0
-delay_siblings=5
+few_delay=0/5
+many_delay=0/5
+declare -A tuned
 
 # the payload in a statement: a parameter, or too long for a command line
 payload_sql() {
@@ -22,13 +23,17 @@ payload_sql() {
 # variant NAME: sets options (the session's settings), keys (records a call), and
 # writes the script
 variant() {
-  local p
+  local p delay=$few_delay
 
   p=$(payload_sql)
   options=
   keys=1
   case $1 in
-    insert_delay | tune) options="-c commit_delay=$delay_us -c commit_siblings=$delay_siblings" ;;
+    insert_delay | tune)
+      [ "$clients" -lt 32 ] || delay=$many_delay
+      options="-c commit_delay=${delay%/*} -c commit_siblings=${delay#*/}"
+      ;;
+    group_5) options="-c grouplog.sync_mode=group -c grouplog.group_window=5ms" ;;
     insert_async) options="-c synchronous_commit=off" ;;
     periodic | batch | group | adaptive) options="-c grouplog.sync_mode=$1" ;;
     *_100 | *_100_*) keys=100 ;;
@@ -39,7 +44,7 @@ variant() {
     sleep) echo "SELECT pg_sleep(0.001);" ;;
     insert | insert_delay | insert_async | tune) echo "INSERT INTO records VALUES ($p);" ;;
     message) echo "SELECT pg_logical_emit_message(true, 'bench', $p);" ;;
-    periodic | batch | group | adaptive) echo "SELECT grouplog.append($p);" ;;
+    periodic | batch | group | group_5 | adaptive) echo "SELECT grouplog.append($p);" ;;
     insert_100) echo "INSERT INTO records SELECT $p FROM generate_series(1, 100);" ;;
     append_batch_100) echo "SELECT grouplog.append_batch_text(array_fill($p, ARRAY[100]));" ;;
     append_async_100)
@@ -81,11 +86,18 @@ counters_reset() {
   counters
 }
 
-# cell THEME VOLUME VARIANT CLIENTS PAYLOAD SECONDS [OFFERED RATE]
+# the processors' working time since the start, in hundredths of a second
+cpu_time() {
+  awk '/^cpu / { print $2 + $3 + $4 + $7 + $8 }' /proc/stat
+}
+
+# cell THEME VOLUME VARIANT CLIENTS PAYLOAD SECONDS [OFFERED RATE]. Leaves its rate in
+# cell_rate, empty if it failed. What the theme "tuning" measures is not kept.
 cell() {
   local theme=$1 volume=$2 name=$3 clients=$4 payload=$5 seconds=$6 offered=${7:-}
-  local options keys threads=$cores time until line counted=() rate=() define=()
+  local options keys threads=$cores time until cpu line counted=() rate=() define=()
 
+  cell_rate=
   if [ "$name" = redis ]; then
     redis_cell "$theme" "$volume" "$clients" "$payload" "$seconds"
     return
@@ -98,8 +110,9 @@ cell() {
   # the time that pgbench keeps begins before its clients connect
   time=$((seconds + clients / 64))
   until=$(date -d "+$time seconds" +%s.%N)
+  cpu=$(cpu_time)
   if ! (cd "$work/tmp" && PGOPTIONS=$options "$bin/pgbench" -n -M prepared -h "$work/run" -U "$server_user" \
-    -c "$clients" -j "$threads" -T $time "${rate[@]}" "${define[@]}" -f script.sql \
+    -c "$clients" -j "$threads" -T "$time" "${rate[@]}" "${define[@]}" -f script.sql \
     -l --log-prefix=log bench >pgbench.out 2>pgbench.err) ||
     ! line=$(perl "$bench/lib/latency.pl" "$keys" "$until" "$work"/tmp/log.*); then
     say "failed: $theme $volume $name, $clients clients, $payload bytes"
@@ -108,21 +121,20 @@ cell() {
     counters
     return 0
   fi
+  cpu=$(awk -v ticks=$(($(cpu_time) - cpu)) -v hz="$(getconf CLK_TCK)" -v calls="$(cut -f 11 <<<"$line")" \
+    'BEGIN { printf "%.1f", ticks / hz * 1e6 / calls }')
   # sessions report their syncs when they end
-  [ "$clients" -lt 32 ] || sleep 0.05
+  sleep 0.05
   counters || die "the server does not answer"
   case $name in
     select | sleep) counted=('' '') ;;
     insert* | message | tune) counted=('' "$counted_wal") ;;
     *) counted=("$counted_records" "$counted_groups") ;;
   esac
+  cell_rate=$(cut -f 2 <<<"$line")
+  [ "$theme" != tuning ] || return 0
   # shellcheck disable=SC2086
-  csv cells "$theme" "$name" "$clients" "$payload" "$situation" "$round" "$offered" "$seconds" $line "${counted[@]}"
-}
-
-# the rate of the last cell
-last_rate() {
-  tail -n 1 "$out/cells.csv" | cut -d , -f 10
+  csv cells "$theme" "$name" "$clients" "$payload" "$situation" "$round" "$offered" "$seconds" $line "${counted[@]}" "$cpu"
 }
 
 # within LIMIT LAST: is there time for another LAST seconds before LIMIT?
@@ -131,35 +143,44 @@ within() {
 }
 
 # matrix THEME VOLUME ROUNDS LIMIT CELL...: each cell "VARIANT CLIENTS PAYLOAD
-# SECONDS"; all of them, ROUNDS times over. Within a round the order is turned a
-# little further each time. In a short run a round that would not end before LIMIT
-# (in seconds from the begin) is left out.
+# SECONDS [RATE]"; all of them, ROUNDS times over. Cells that stand together and have
+# clients, payload and rate in common are peers, and stay together: a round begins with
+# the next ones, and every other one goes through them backwards. In a short run a
+# round that would not end before LIMIT (in seconds from the begin) is left out.
+# Rounds are counted from first_round on.
+first_round=1
 matrix() {
-  local theme=$1 volume=$2 rounds=$3 limit=$4 from took=0 i n
-  local cells
+  local theme=$1 volume=$2 rounds=$3 limit=$4 from took=0 i j n key last='' line
+  local blocks=() cells
 
   shift 4
-  cells=("$@")
-  n=${#cells[@]}
-  for ((round = 1; round <= rounds; round++)); do
-    if [ "$round" -gt 1 ] && ! within "$limit" "$took"; then
-      say "$theme: no time for round $round of $rounds"
+  for line in "$@"; do
+    # shellcheck disable=SC2086
+    key=$(printf '%s ' ${line#* })
+    [ "$key" = "$last" ] || blocks+=("")
+    last=$key
+    blocks[${#blocks[@]} - 1]+="$line"$'\n'
+  done
+  n=${#blocks[@]}
+  for ((round = first_round; round < first_round + rounds; round++)); do
+    if [ "$round" -gt "$first_round" ] && ! within "$limit" "$took"; then
+      say "$theme: no time for round $round"
       break
     fi
-    say "$theme, round $round of $rounds: $n cells"
+    say "$theme, round $((round - first_round + 1)) of $rounds: $# cells"
     from=$SECONDS
     for ((i = 0; i < n; i++)); do
-      # shellcheck disable=SC2086
-      set -- ${cells[(i + (round - 1) * 3) % n]}
-      case $round-$1 in
-        [123]-*) ;;
-        *-insert_delay | *-message | *-redis | *-group) continue ;;
-      esac
-      cell "$theme" "$volume" "$@"
+      mapfile -t cells < <(printf %s "${blocks[(i + round - first_round) % n]}")
+      for ((j = 0; j < ${#cells[@]}; j++)); do
+        # shellcheck disable=SC2086
+        cell "$theme" "$volume" ${cells[round % 2 ? j : ${#cells[@]} - 1 - j]}
+      done
     done
     took=$((SECONDS - from))
     query "TRUNCATE records"
     redis_clear
+    # WAL files for PostgreSQL to write over
+    [ "$volume" != own ] || query CHECKPOINT
   done
   round=1
 }
@@ -179,23 +200,31 @@ cells_of() {
   done
 }
 
-# The best of some values of commit_delay, at 8 clients.
+# tune_commit_delay VOLUME ROUNDS VALUE...: the best of some values of
+# commit_delay/commit_siblings, for few clients (at 8) and for many (at 64).
 tune_commit_delay() {
-  local volume=$1 best=0 rate value
+  local volume=$1 rounds=$2 clients value sum i best
+  declare -A rates
 
-  shift
-  for value in "$@"; do
-    delay_us=${value%/*}
-    delay_siblings=${value#*/}
-    cell tuning "$volume" tune 8 32 1
-    rate=$(last_rate)
-    sed -i '$d' "$out/cells.csv"
-    if [ "${rate%.*}" -gt "$best" ]; then
-      best=${rate%.*}
-      chosen_delay=$value
-    fi
+  shift 2
+  for clients in 8 64; do
+    best=0
+    for ((i = 0; i < rounds; i++)); do
+      for value in "$@"; do
+        few_delay=$value many_delay=$value
+        cell tuning "$volume" tune "$clients" 32 1
+        rates[$value]+="${cell_rate:-0} "
+      done
+    done
+    for value in "$@"; do
+      sum=$(tr ' ' '\n' <<<"${rates[$value]}" | awk '{ sum += $1 } END { printf "%.0f", sum }')
+      rates[$value]=
+      if [ "$sum" -ge "$best" ]; then
+        best=$sum
+        tuned[$clients]=$value
+      fi
+    done
   done
-  delay_us=${chosen_delay%/*}
-  delay_siblings=${chosen_delay#*/}
-  record "commit_delay, $volume" "$delay_us µs, commit_siblings $delay_siblings: the best of $* at 8 clients"
+  few_delay=${tuned[8]} many_delay=${tuned[64]}
+  record "commit_delay, $volume" "$few_delay (µs/commit_siblings) below 32 clients, $many_delay from there on: the best of $* at 8 and at 64 clients, by the sum of $rounds rounds"
 }

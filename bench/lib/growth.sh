@@ -25,8 +25,22 @@ fill() {
   done
 }
 
+# Sessions that have once appended, and then stay.
+with_idle_sessions() { # HOW MANY
+  local pid
+
+  printf '%s\n' "SELECT grouplog.append('idle');" "\\sleep 1000 s" >"$work/tmp/idle.sql"
+  "$bin/pgbench" -n -h "$work/run" -U "$server_user" -c "$1" -j 1 -t 1 -f "$work/tmp/idle.sql" bench >/dev/null 2>&1 &
+  pid=$!
+  while [ "$(query "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench' AND state = 'idle'")" -lt "$1" ]; do
+    sleep 0.2
+  done
+  growth_cells "$1 idle sessions" 3
+  kill "$pid" && wait "$pid" 2>/dev/null
+}
+
 theme_growth() {
-  local free idle pid
+  local free
 
   free=$(df -B 1000000 --output=avail "$work" | tail -n 1)
   if [ "$free" -lt 35000 ]; then
@@ -52,16 +66,10 @@ theme_growth() {
   fill 4000
   growth_cells "1,000 segments of 4 MB"
 
-  # sessions that have once appended and then stay
-  for idle in 1 250 1 250 1 250; do
-    printf '%s\n' "SELECT grouplog.append('idle');" "\\sleep 1000 s" >"$work/tmp/idle.sql"
-    "$bin/pgbench" -n -h "$work/run" -U "$server_user" -c "$idle" -j 1 -t 1 -f "$work/tmp/idle.sql" bench >/dev/null 2>&1 &
-    pid=$!
-    while [ "$(query "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench' AND state = 'idle'")" -lt "$idle" ]; do
-      sleep 0.2
-    done
-    growth_cells "$idle idle sessions" 3
-    kill "$pid" && wait "$pid" 2>/dev/null
+  for first_round in 1 4 7; do
+    with_idle_sessions 1
+    with_idle_sessions 250
   done
+  first_round=1
   remove_server
 }

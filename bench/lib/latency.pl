@@ -4,9 +4,9 @@
 #
 # What ends in the first quarter of the time warms up, and what ends after UNTIL (in
 # seconds since 1970, when pgbench was to stop) was only waited for: neither is
-# counted. Prints, with tabs
-# between them: calls, interval_op_rate, interval_key_rate, mean, median, 95th,
-# 99th, 99.9th percentile and maximum of the latency in ms, total operation time in s.
+# counted. Prints, with tabs between them: calls, interval_op_rate, interval_key_rate,
+# mean, median, 95th, 99th, 99.9th percentile and maximum of the latency in ms, total
+# operation time in s, and the number of all calls, those that do not count too.
 use strict;
 use warnings;
 
@@ -33,10 +33,12 @@ for my $file (@files)
 }
 exit 1 if !@at;
 
-# A fixed stretch of time: one that ended with the last call would count the silence
-# before that on a volume that stops in between, and so find too little.
+# A volume may let syncs pass in bunches, ten a second: a whole number of tenths holds as
+# many of them wherever it begins. One that ended with the last call would count the
+# silence before that.
 $until = $end if $until > $end || $until <= $begin;
-my $from = $begin + ($until - $begin) / 4;
+my $tenths = int(7.5 * ($until - $begin));
+my $from = $tenths > 0 ? $until - $tenths / 10 : $begin + ($until - $begin) / 4;
 my @counted = sort { $a <=> $b } map { $latency[$_] } grep { $at[$_] > $from && $at[$_] <= $until } 0 .. $#at;
 my $interval = $until - $from;
 # a few slow calls: better than none
@@ -59,6 +61,6 @@ sub percentile
 }
 
 my $rate = @counted / $interval;
-printf "%d\t%.1f\t%.1f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\n", scalar @counted, $rate, $rate * $keys,
+printf "%d\t%.1f\t%.1f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%d\n", scalar @counted, $rate, $rate * $keys,
   $sum / @counted / 1000, percentile(0.5), percentile(0.95), percentile(0.99), percentile(0.999),
-  $counted[-1] / 1000, $end - $begin;
+  $counted[-1] / 1000, $end - $begin, scalar @at;

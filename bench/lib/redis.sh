@@ -65,8 +65,10 @@ redis_cell() {
   line=$(redis_run "$clients" "$payload" "$calls" | redis_figures)
   [ -n "$line" ] || return 0
   redis_rate[$key]=$(cut -f 2 <<<"$line")
+  # shellcheck disable=SC2034 # for who called
+  cell_rate=${redis_rate[$key]}
   # shellcheck disable=SC2086
-  csv cells "$theme" redis "$clients" "$payload" "$situation" "$round" '' "$seconds" $line '' ''
+  csv cells "$theme" redis "$clients" "$payload" "$situation" "$round" '' "$seconds" $line '' '' '' ''
 }
 
 # the same figures as latency.pl prints
@@ -78,7 +80,7 @@ redis_figures() {
     /avg +min +p50/ { getline; mean = $1; median = $3; p95 = $4; p99 = $5; max = $6 }
     END {
       if (rate > 0)
-        printf "%d\t%.1f\t%.1f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", calls, rate, rate,
-          mean, median, p95, p99, p99_9, max, total
+        printf "%d\t%.1f\t%.1f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", calls, rate, rate,
+          mean, median, p95, p99, p99_9, max, total, calls
     }'
 }

@@ -74,7 +74,7 @@ make_server() {
   wait_until_open
 
   # WAL files for PostgreSQL to write over, as grouplog has its spares
-  for setting in 1 2 3 4 5 6 7 8; do
+  for ((setting = 0; setting < 24; setting++)); do
     query "SELECT pg_switch_wal() FROM pg_logical_emit_message(false, 'bench', '$setting')" >/dev/null
   done
   query CHECKPOINT
@@ -114,6 +114,15 @@ end_processes() {
   done
 }
 
+# ext4 does without a journal where it was made so, and syncs are other ones then
+journal_of() {
+  local source
+
+  [ "$(findmnt -n -o FSTYPE -T "$1")" = ext4 ] || return 0
+  source=$(findmnt -n -o SOURCE -T "$1")
+  dumpe2fs -h "$source" 2>/dev/null | awk '/^Filesystem features:/ { print / has_journal/ ? ", with a journal" : ", without a journal" }'
+}
+
 record_machine() {
   record date "$(date -u +%Y-%m-%d)"
   record cores "$(nproc)"
@@ -121,9 +130,10 @@ record_machine() {
   record memory "$(awk '/^MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo)"
   record kernel "$(uname -sr)"
   record system "$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release 2>/dev/null)"
-  record "own disk" "$(findmnt -n -o FSTYPE,OPTIONS -T "$work" | tr -s ' ')"
-  record "load before" "$(cut -d ' ' -f 1-3 /proc/loadavg)"
+  record "own disk" "$(findmnt -n -o FSTYPE,OPTIONS -T "$work" | tr -s ' ')$(journal_of "$work")"
+  record "load before" "$(cut -d ' ' -f 1-3 /proc/loadavg)$(awk -v cores="$(nproc)" '$1 > cores / 2 { print ": this machine was doing something else" }' /proc/loadavg)"
   record PostgreSQL "$("$PG_CONFIG" --version)"
+  record commit "$(git -C "$top" describe --always --dirty 2>/dev/null || echo unknown)"
   record grouplog "$(sed -n "s/^default_version = '\(.*\)'/\1/p" "$top/grouplog.control")"
   record settings "$(base_settings | paste -sd ';' | sed 's/;/; /g')"
   command -v fio >/dev/null && record fio "$(fio --version)"

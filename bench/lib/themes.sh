@@ -8,32 +8,36 @@ sizes_for() {
   if [ "$1" = short ]; then
     fio_rounds=1
     rounds=3
-    slow_rounds=2
     seconds=1
-    slow_seconds=2
+    slow_seconds=1
+    tune_rounds=1
+    own_delays="0/5 50/1 200/1"
+    slow_delays="0/5 2500/1 5000/1"
     # when, in seconds from the begin, no other round of a theme may end
-    until_clients=220
+    until_clients=215
     until_calls=265
-    until_slow=525
-    until_openloop=575
-    open_loads="0.1 0.5 0.8"
-    open_rounds=2
+    until_slow=510
+    until_openloop=585
+    open_loads="0.5 0.8"
+    open_rounds=3
     open_seconds=2
-    bulk_rounds=2
+    bulk_rounds=3
     recovery_segment=256MB
     recovery_records=1500000
     policy_options=--quick
   else
     fio_rounds=3
-    rounds=5
-    slow_rounds=3
+    rounds=4
     seconds=2
     slow_seconds=3
+    tune_rounds=3
+    own_delays="0/5 20/1 50/1 100/1 200/1 100/5"
+    slow_delays="0/5 1000/1 2500/1 5000/1 10000/1"
     until_clients=0
     until_calls=0
     until_slow=0
     until_openloop=0
-    open_loads="0.05 0.1 0.25 0.5 0.75 0.9"
+    open_loads="0.1 0.25 0.5 0.75 0.9"
     open_rounds=3
     open_seconds=4
     bulk_rounds=5
@@ -48,7 +52,8 @@ sizes_for() {
 theme_clients() {
   local cells=() main=(select insert batch adaptive periodic insert_async)
 
-  tune_commit_delay own 20/1 50/1 100/1 200/1 100/5
+  # shellcheck disable=SC2086
+  tune_commit_delay own "$tune_rounds" $own_delays
   if [ "$size" = full ]; then
     mapfile -t cells < <(
       cells_of "1 2 4 8 16 32" 32 "$seconds" "${main[@]}" insert_delay message group redis
@@ -128,9 +133,9 @@ own_volume() {
 
 # ---- the volume of 200 syncs a second ----
 
-# Few sessions need more time: the volume may let syncs pass in bunches, ten a second.
+# group_5: the best fixed window should be about what a sync costs.
 theme_slow() {
-  local cells main=(insert batch group adaptive)
+  local cells main=(insert batch group group_5 adaptive)
 
   if [ "$size" = full ]; then
     mapfile -t cells < <(
@@ -139,28 +144,34 @@ theme_slow() {
     )
   else
     mapfile -t cells < <(
-      cells_of "1 2 4" 32 "$slow_seconds" "${main[@]}"
+      cells_of "1 2 4" 32 "$slow_seconds" insert batch group adaptive
       cells_of 8 32 "$slow_seconds" "${main[@]}" insert_delay message redis
-      cells_of 16 32 "$slow_seconds" "${main[@]}"
-      cells_of 32 32 "$seconds" "${main[@]}"
-      cells_of 64 32 "$seconds" "${main[@]}" insert_delay message redis
-      cells_of "128 256" 32 "$seconds" "${main[@]}"
+      cells_of "16 32" 32 "$slow_seconds" insert batch group adaptive
+      cells_of 64 32 "$slow_seconds" "${main[@]}" insert_delay message redis
+      cells_of 256 32 "$slow_seconds" insert batch group adaptive
     )
   fi
-  matrix slow slow "$slow_rounds" "$until_slow" "${cells[@]}"
+  matrix slow slow "$([ "$size" = full ] && echo 3 || echo "$rounds")" "$until_slow" "${cells[@]}"
 }
 
-# Sessions enough that an arrival finds a free one.
+# Sessions enough that an arrival finds a free one. The loads are parts of what batch
+# mode can take, as beyond that its sessions only queue; and half of what adaptive can.
 theme_openloop() {
-  local saturation load cells=() name
+  local most least load cells=() name offered
 
-  cell saturation slow adaptive 64 32 3
-  saturation=$(last_rate)
-  record saturation "$saturation"
-  for load in $open_loads; do
+  # what 64 clients make without a pause
+  cell tuning slow adaptive 64 32 3
+  most=${cell_rate%.*}
+  cell tuning slow batch 64 32 3
+  least=${cell_rate%.*}
+  [ -n "$most" ] && [ -n "$least" ] || return 0
+  record "saturation, adaptive" "$most"
+  record "saturation, batch" "$least"
+  for load in $open_loads half; do
+    offered=$(awk -v s="$least" -v l="$load" -v m="$most" 'BEGIN { printf "%.0f", l == "half" ? m / 2 : s * l }')
     for name in insert batch group adaptive; do
       [ "$size" = full ] || [ "$name" != insert ] || continue
-      cells+=("$name 64 32 $open_seconds $(awk -v s="$saturation" -v l="$load" 'BEGIN { printf "%.0f", s * l }')")
+      cells+=("$name 64 32 $open_seconds $offered")
     done
   done
   matrix openloop slow "$open_rounds" "$until_openloop" "${cells[@]}"
@@ -182,7 +193,8 @@ slow_volume() {
   slow_throttle on
   theme_disk slow "$slow_mounted"
   if chosen slow; then
-    tune_commit_delay slow 1000/1 2500/1 5000/1
+    # shellcheck disable=SC2086
+    tune_commit_delay slow "$tune_rounds" $slow_delays
     theme_slow
   fi
   ! chosen openloop || theme_openloop
@@ -202,9 +214,11 @@ theme_policy() {
   if ! "${CC:-cc}" -O2 -std=gnu11 -D_GNU_SOURCE -DFRONTEND -I"$top/src" -I"$include" \
     -o "$work/policy_sim" "$bench"/policy/*.c "$top/src/sync_policy.c" "$top/src/sync_meter.c" -lm 2>"$work/policy.err"; then
     record policy "failed to build: $(head -n 1 "$work/policy.err")"
+    policy_status=1
     return 0
   fi
   # shellcheck disable=SC2086
   "$work/policy_sim" $policy_options >"$out/policy.md"
-  record policy "bench/policy, ${policy_options:-every cell}: exit status $?"
+  policy_status=$?
+  record policy "bench/policy, ${policy_options:-every cell}: exit status $policy_status"
 }

@@ -69,7 +69,7 @@ sub draw
 		$add->($theme, "$theme-latency", "Median latency, $volume", 'clients', 'ms', $by_clients,
 			lines_by_clients($data, $theme, $median, @variants));
 		$add->($theme, "$theme-records", "Records a sync, $volume", 'clients', 'records a sync', $by_clients,
-			lines_by_clients($data, $theme, $group, grep { /^(insert|insert_delay|message|batch|group|adaptive)$/ } @variants));
+			lines_by_clients($data, $theme, $group, grep { /^(insert|insert_delay|message|batch|group|group_5|adaptive)$/ } @variants));
 	}
 	$add->('openloop', 'openloop', 'Open loop, a volume of 200 syncs a second', 'offered a second', 'median latency in ms', "set logscale y 10\n",
 		map {

@@ -18,12 +18,13 @@ our %label = (
 	redis => 'Redis XADD',
 	batch => 'batch',
 	group => 'group 10 ms',
+	group_5 => 'group 5 ms',
 	adaptive => 'adaptive',
 	periodic => 'periodic',
 	insert_100 => 'INSERT … SELECT, 100 rows',
 	append_batch_100 => 'append_batch of 100',
 	append_async_100 => '100 × append_async, flush',
-	insert_pipeline_10 => 'pipeline of 10 INSERTs',
+	insert_pipeline_10 => 'pipeline of 10 INSERTs, one commit',
 	append_pipeline_10 => 'pipeline of 10 appends',
 	append_async_pipeline_10 => 'pipeline of 10 append_async, flush',
 );
@@ -92,6 +93,20 @@ sub ratios
 	$by_round{ $_->{round} } = $_->{$column} for @$of_other;
 	return map { $_->{$column} / $by_round{ $_->{round} } }
 	  grep { length($_->{$column} // '') && $by_round{ $_->{round} } } @$of_one;
+}
+
+# best([cell], [other cells] ...): of each round that has all of them, the ratio of the
+# first to the best of the others; of none if one of them was never measured
+sub best
+{
+	my ($self, $one, @others) = @_;
+	my @by_round = map { my %rates = map { $_->{round} => $_->{interval_op_rate} } @{ $self->cell(@$_) // [] }; \%rates } $one, @others;
+
+	return map {
+		my $round = $_;
+		my @rates = map { $_->{$round} } @by_round;
+		(grep { !defined || !length || $_ <= 0 } @rates) ? () : $rates[0] / max(@rates[ 1 .. $#rates ])
+	} sort { $a <=> $b } keys %{ $by_round[0] };
 }
 
 # the different values of a column in a theme, in order

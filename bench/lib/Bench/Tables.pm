@@ -33,7 +33,7 @@ sub variants
 	my ($data, $theme, %where) = @_;
 	my %there = map { $_ => 1 } $data->distinct($theme, 'variant', %where);
 
-	return grep { $there{$_} } qw(select sleep insert insert_delay message redis batch group adaptive insert_async periodic
+	return grep { $there{$_} } qw(select sleep insert insert_delay message redis batch group group_5 adaptive insert_async periodic
 	  insert_100 append_batch_100 append_async_100 insert_pipeline_10 append_pipeline_10 append_async_pipeline_10);
 }
 
@@ -67,7 +67,7 @@ sub by_clients
 	{
 		$text .= "| $clients | " . join(' | ', map { latencies($data, $theme, $_, $clients, $payload) } @variants) . " |\n";
 	}
-	return $text . records_a_sync($data, $theme, $payload, \@clients, @variants);
+	return $text . records_a_sync($data, $theme, $payload, \@clients, @variants) . processor_time($data, $theme, $payload, \@clients, @variants);
 }
 
 sub latencies
@@ -75,7 +75,8 @@ sub latencies
 	my ($data, @cell) = @_;
 
 	return '–' if !$data->cell(@cell);
-	return join(' / ', map { Bench::Data::shown($data->value($_, @cell)) } 'median', 'p95', 'p99_9');
+	# the answer was there before pgbench looked at its clock again: that is no latency
+	return join(' / ', map { my $ms = $data->value($_, @cell); $ms ? Bench::Data::shown($ms) : '–' } 'median', 'p95', 'p99_9');
 }
 
 sub records_a_sync
@@ -92,16 +93,29 @@ sub records_a_sync
 	return $text;
 }
 
+sub processor_time
+{
+	my ($data, $theme, $payload, $clients, @variants) = @_;
+	my $text = "\nProcessor time a call in µs, of all processes, pgbench included (medians of the rounds):\n\n";
+
+	@variants = grep { $_ ne 'redis' } @variants;
+	$text .= header('clients', map { $Bench::Data::label{$_} } @variants);
+	for my $n (@$clients)
+	{
+		$text .= "| $n | " . join(' | ', map { Bench::Data::shown($data->value('cpu_us', $theme, $_, $n, $payload)) } @variants) . " |\n";
+	}
+	return $text;
+}
+
 sub group_size
 {
 	my ($data, @cell) = @_;
 	my $rounds = $data->cell(@cell) or return undef;
 
-	# PostgreSQL says how many syncs there were, pgbench how many commits of the
-	# time that counts; they are brought to the same time
+	# PostgreSQL says how many syncs there were, pgbench how many commits
 	return Bench::Data::median(
 		map {
-			my $records = length($_->{records}) ? $_->{records} : $_->{$rate} * $_->{total_time};
+			my $records = length($_->{records}) ? $_->{records} : $_->{all_calls};
 			length($_->{syncs}) && $_->{syncs} > 0 ? $records / $_->{syncs} : undef
 		} @$rounds);
 }
@@ -130,17 +144,27 @@ sub open_loop
 {
 	my ($data) = @_;
 	my @variants = variants($data, 'openloop');
-	my $saturation = $data->{run}{saturation};
+	my ($adaptive, $batch) = map { $data->{run}{"saturation, $_"} } 'adaptive', 'batch';
 	my $text = "Poisson arrivals for 64 sessions; latency in ms from the scheduled start, median / 95th / 99.9th percentile.\n"
-	  . sprintf("Saturation: what adaptive makes of 64 clients without a pause, here %s a second.\n\n", Bench::Data::shown($saturation));
+	  . sprintf("64 clients without a pause make %s a second in batch mode, and %s in adaptive mode; in brackets what was done a second,\n"
+		. "where that is less than 0.95 of what was offered: then the latency says how long the run was, and no more.\n\n",
+		map { Bench::Data::shown($_) } $batch, $adaptive);
 
-	$text .= header('offered a second', 'of saturation', map { $Bench::Data::label{$_} } @variants);
+	$text .= header('offered a second', "of batch's saturation", map { $Bench::Data::label{$_} } @variants);
 	for my $offered ($data->distinct('openloop', 'offered'))
 	{
-		$text .= '| ' . join(' | ', Bench::Data::shown($offered), sprintf('%.0f %%', 100 * $offered / $saturation),
-			map({ latencies($data, 'openloop', $_, 64, 32, '', $offered) } @variants)) . " |\n";
+		$text .= '| ' . join(' | ', Bench::Data::shown($offered), sprintf('%.0f %%', 100 * $offered / $batch),
+			map({ latencies($data, 'openloop', $_, 64, 32, '', $offered) . short_of($data, $offered, 'openloop', $_, 64, 32, '', $offered) } @variants)) . " |\n";
 	}
 	return $text;
+}
+
+sub short_of
+{
+	my ($data, $offered, @cell) = @_;
+	my $done = $data->value($rate, @cell);
+
+	return defined $done && $done < 0.95 * $offered ? ' [' . Bench::Data::shown($done) . ']' : '';
 }
 
 sub calls
