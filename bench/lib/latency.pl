@@ -21,7 +21,8 @@ for my $file (@files)
 		# client, transaction, latency in µs (with --rate: from its scheduled
 		# start), script, end as s and µs
 		my (undef, undef, $us, undef, $s, $part) = split;
-		next unless $us =~ /^\d+$/;
+		# neither what was skipped or failed nor half a line
+		next unless defined $part && $us =~ /^\d+$/;
 		my $time = $s + $part / 1e6;
 		my $start = $time - $us / 1e6;
 		$begin = $start if !defined $begin || $start < $begin;
@@ -34,8 +35,9 @@ for my $file (@files)
 exit 1 if !@at;
 
 # A fixed stretch of time: one that ended with the last call would count the silence
-# before that on a volume that stops in between, and so find too little.
-$until = $end if $until > $end || $until <= $begin;
+# before that on a volume that stops in between, and so find too little; and with a few
+# calls at a given rate it would always end with one of them, and so find too much.
+$until = $end if $until <= $begin;
 my $from = $begin + ($until - $begin) / 4;
 my @counted = sort { $a <=> $b } map { $latency[$_] } grep { $at[$_] > $from && $at[$_] <= $until } 0 .. $#at;
 my $interval = $until - $from;
@@ -43,7 +45,7 @@ my $interval = $until - $from;
 if (!@counted)
 {
 	@counted = sort { $a <=> $b } @latency;
-	$interval = $end - $begin;
+	$interval = $end - $begin || 1e-6;
 }
 
 my $sum = 0;
