@@ -7,7 +7,6 @@ package Bench::Bars;
 use strict;
 use warnings;
 use utf8;
-use List::Util qw(max);
 
 my $rate = 'interval_op_rate';
 
@@ -52,11 +51,8 @@ sub slow
 	}
 	for my $clients (1, 2, 4, 8, 16, 32, 64, 128, 256)
 	{
-		my @batch = $data->ratios([ 'slow', 'batch', $clients ], [ 'slow', 'adaptive', $clients ]);
-		my @group = $data->ratios([ 'slow', 'group', $clients ], [ 'slow', 'adaptive', $clients ]);
-
 		push @rows, row("200 syncs/s, $clients clients: adaptive ÷ the better of batch and group",
-			[ map { 1 / max($batch[$_], $group[$_] // 0) } 0 .. $#batch ], 0.97);
+			[ $data->to_best(map { [ 'slow', $_, $clients ] } 'adaptive', 'batch', 'group') ], 0.97);
 	}
 	push @rows, row('200 syncs/s, 1 client: adaptive ÷ batch',
 		[ $data->ratios([ 'slow', 'adaptive', 1 ], [ 'slow', 'batch', 1 ]) ], 0.99);
@@ -105,10 +101,7 @@ sub bulk
 {
 	my ($data) = @_;
 	my $figure = $data->{figure};
-	my $to_fio = sub {
-		my ($batch, $beside) = map { $figure->{$_} // [] } @_;
-		return [ map { $batch->[$_] / $beside->[$_] } grep { $beside->[$_] } 0 .. $#$batch ];
-	};
+	my $to_fio = sub { return [ $data->figure_ratios(@_) ] };
 	my $read = Bench::Data::median(@{ $figure->{'own: 1 MB reads in sequence, direct'} // [] });
 	my @recovery = map { @{ $figure->{$_} } } grep { /^recovery/ } keys %$figure;
 

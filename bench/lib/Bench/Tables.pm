@@ -101,8 +101,8 @@ sub group_size
 	# time that counts; they are brought to the same time
 	return Bench::Data::median(
 		map {
-			my $records = length($_->{records}) ? $_->{records} : $_->{$rate} * $_->{total_time};
-			length($_->{syncs}) && $_->{syncs} > 0 ? $records / $_->{syncs} : undef
+			my $records = Bench::Data::number($_->{records}) ? $_->{records} : ($_->{$rate} || 0) * ($_->{total_time} || 0);
+			Bench::Data::number($_->{syncs}) && $_->{syncs} > 0 ? $records / $_->{syncs} : undef
 		} @$rounds);
 }
 
@@ -137,7 +137,7 @@ sub open_loop
 	$text .= header('offered a second', 'of saturation', map { $Bench::Data::label{$_} } @variants);
 	for my $offered ($data->distinct('openloop', 'offered'))
 	{
-		$text .= '| ' . join(' | ', Bench::Data::shown($offered), sprintf('%.0f %%', 100 * $offered / $saturation),
+		$text .= '| ' . join(' | ', Bench::Data::shown($offered), $saturation ? sprintf('%.0f %%', 100 * $offered / $saturation) : '–',
 			map({ latencies($data, 'openloop', $_, 64, 32, '', $offered) } @variants)) . " |\n";
 	}
 	return $text;
