@@ -62,6 +62,12 @@ variant() {
   esac >"$work/tmp/script.sql"
 }
 
+# failed WHAT [WHY]: a word on the screen and in the report
+failed() {
+  say "failed: $1${2:+: $2}"
+  printf '%s\n' "$1${2:+: ${2//$'\n'/; }}" >>"$out/failed"
+}
+
 # What the server counted since the last time: records and syncs of grouplog, or
 # of commits the syncs alone.
 counters() {
@@ -102,10 +108,9 @@ cell() {
     -c "$clients" -j "$threads" -T $time "${rate[@]}" "${define[@]}" -f script.sql \
     -l --log-prefix=log bench >pgbench.out 2>pgbench.err) ||
     ! line=$(perl "$bench/lib/latency.pl" "$keys" "$until" "$work"/tmp/log.*); then
-    say "failed: $theme $volume $name, $clients clients, $payload bytes"
-    sed 's/^/         /' "$work/tmp/pgbench.err" | grep -v '^ *pgbench (' | head -n 3
-    printf '%s\n' "$theme $volume $name $clients clients $payload bytes: $(grep -v '^pgbench (' "$work/tmp/pgbench.err")" >>"$out/failed"
-    counters
+    failed "$theme $volume $name, $clients clients, $payload bytes" \
+      "$(grep -v '^pgbench (' "$work/tmp/pgbench.err" | head -n 3)"
+    counters || die "the server does not answer"
     return 0
   fi
   # sessions report their syncs when they end
@@ -120,9 +125,9 @@ cell() {
   csv cells "$theme" "$name" "$clients" "$payload" "$situation" "$round" "$offered" "$seconds" $line "${counted[@]}"
 }
 
-# the rate of the last cell
-last_rate() {
-  tail -n 1 "$out/cells.csv" | cut -d , -f 10
+# the rate of the last cell, if it is of THEME
+last_rate() { # THEME
+  tail -n 1 "$out/cells.csv" | awk -F , -v theme="$1" '$1 == theme { print $10 }'
 }
 
 # within LIMIT LAST: is there time for another LAST seconds before LIMIT?
@@ -181,14 +186,17 @@ cells_of() {
 
 # The best of some values of commit_delay, at 8 clients.
 tune_commit_delay() {
-  local volume=$1 best=0 rate value
+  local volume=$1 best=0 rate value chosen_delay
 
   shift
+  chosen_delay=$1
   for value in "$@"; do
     delay_us=${value%/*}
     delay_siblings=${value#*/}
     cell tuning "$volume" tune 8 32 1
-    rate=$(last_rate)
+    rate=$(last_rate tuning)
+    # a cell that failed has no line
+    [ -n "$rate" ] || continue
     sed -i '$d' "$out/cells.csv"
     if [ "${rate%.*}" -gt "$best" ]; then
       best=${rate%.*}

@@ -58,6 +58,7 @@ theme_growth() {
     "$bin/pgbench" -n -h "$work/run" -U "$server_user" -c "$idle" -j 1 -t 1 -f "$work/tmp/idle.sql" bench >/dev/null 2>&1 &
     pid=$!
     while [ "$(query "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench' AND state = 'idle'")" -lt "$idle" ]; do
+      kill -0 "$pid" 2>/dev/null || die "the $idle idle sessions ended"
       sleep 0.2
     done
     growth_cells "$idle idle sessions" 3
