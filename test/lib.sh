@@ -7,6 +7,8 @@
 # whole installation).  Nothing in the system or in the source tree is touched,
 # no privilege is needed, and several may run at once.
 
+# cd would say where it went
+unset CDPATH
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 PG_CONFIG=${PG_CONFIG:-pg_config}
 

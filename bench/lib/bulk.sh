@@ -99,10 +99,14 @@ theme_recovery() {
   wait_until_open
   line=$(grep 'grouplog recovery:' "$server_log" | tail -n 1)
   checked=$(sed -n 's/.* \([0-9]*\) records checked.*/\1/p' <<<"$line")
+  if [ -z "$checked" ]; then
+    failed "bulk recovery" "the server's log says nothing of it"
+    return 0
+  fi
   from=$(date -d "$(grep 'database system is ready' "$server_log" | tail -n 1 | cut -d ' ' -f 1-3)" +%s%3N)
   to=$(date -d "$(cut -d ' ' -f 1-3 <<<"$line")" +%s%3N)
   # 100 bytes and a header take 160 bytes of the log
-  if [ -n "$checked" ] && [ "$to" -gt "$from" ]; then
+  if [ "$to" -gt "$from" ]; then
     figure bulk "recovery, 100-byte records, $((checked * 160 / 1000000)) MB checked" \
       "$(per "$((checked * 160))" "$(((to - from) * 1000))" 1)" "MB/s"
   fi

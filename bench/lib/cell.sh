@@ -67,6 +67,12 @@ variant() {
   esac >"$work/tmp/script.sql"
 }
 
+# failed WHAT [WHY]: a word on the screen and in the report
+failed() {
+  say "failed: $1${2:+: $2}"
+  printf '%s\n' "$1${2:+: ${2//$'\n'/; }}" >>"$out/failed"
+}
+
 # What the server counted since the last time: records and syncs of grouplog, or
 # of commits the syncs alone.
 counters() {
@@ -115,10 +121,9 @@ cell() {
     -c "$clients" -j "$threads" -T "$time" "${rate[@]}" "${define[@]}" -f script.sql \
     -l --log-prefix=log bench >pgbench.out 2>pgbench.err) ||
     ! line=$(perl "$bench/lib/latency.pl" "$keys" "$until" "$work"/tmp/log.*); then
-    say "failed: $theme $volume $name, $clients clients, $payload bytes"
-    sed 's/^/         /' "$work/tmp/pgbench.err" | grep -v '^ *pgbench (' | head -n 3
-    printf '%s\n' "$theme $volume $name $clients clients $payload bytes: $(grep -v '^pgbench (' "$work/tmp/pgbench.err")" >>"$out/failed"
-    counters
+    failed "$theme $volume $name, $clients clients, $payload bytes" \
+      "$(grep -v '^pgbench (' "$work/tmp/pgbench.err" | head -n 3)"
+    counters || die "the server does not answer"
     return 0
   fi
   cpu=$(awk -v ticks=$(($(cpu_time) - cpu)) -v hz="$(getconf CLK_TCK)" -v calls="$(cut -f 11 <<<"$line")" \

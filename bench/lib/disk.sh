@@ -10,11 +10,18 @@ figure() {
 # fio_figure FIELD FOLDER OPTION...: one field of fio's terse output. The file is
 # written first, if it isn't there, so that nothing is measured on blocks that were never written.
 fio_figure() {
-  local field=$1 file=$2/fio.file
+  local field=$1 file=$2/fio.file line
 
   shift 2
-  fio --name=bench --filename="$file" --overwrite=1 --direct=1 --ioengine=psync \
-    --output-format=terse --terse-version=3 "$@" 2>/dev/null | cut -d ';' -f "$field"
+  # a colon would divide two names
+  line=$(fio --name=bench --filename="${file//:/\\:}" --overwrite=1 --direct=1 --ioengine=psync \
+    --output-format=terse --terse-version=3 "$@" 2>"$work/tmp/fio.err" | grep '^3;')
+  # the fifth is its error
+  if [ "$(cut -d ';' -f 5 <<<"$line")" != 0 ]; then
+    failed "fio $*" "$(tail -n 1 "$work/tmp/fio.err")" >&2
+    return 1
+  fi
+  cut -d ';' -f "$field" <<<"$line"
 }
 
 # fio_syncs VOLUME FOLDER: single writes of a block, each durable
@@ -42,17 +49,15 @@ fio_write() { # FOLDER NAME OPTION...: MB a second
 theme_disk() {
   local kb
 
-  if ! command -v fio >/dev/null; then
-    record fio "skipped: not installed"
-    return 0
-  fi
+  command -v fio >/dev/null || return 0
   for ((round = 1; round <= fio_rounds; round++)); do
     fio_syncs "$1" "$2"
     [ "$1" = own ] || continue
     fio_write "$2" "own: 1 MB writes in sequence, direct"
     fio_write "$2" "own: 1 MB writes in sequence, direct, dsync" --sync=dsync
     kb=$(fio_figure 7 "$2" --rw=read --bs=1M --size=256M)
-    figure disk "own: 1 MB reads in sequence, direct" "$(awk -v kb="${kb:-0}" 'BEGIN { printf "%.1f", kb * 1024 / 1e6 }')" "MB/s"
+    [ -z "$kb" ] ||
+      figure disk "own: 1 MB reads in sequence, direct" "$(awk -v kb="$kb" 'BEGIN { printf "%.1f", kb * 1024 / 1e6 }')" "MB/s"
     rm -f "$2/fio.file"
   done
   round=1

@@ -33,6 +33,7 @@ with_idle_sessions() { # HOW MANY
   "$bin/pgbench" -n -h "$work/run" -U "$server_user" -c "$1" -j 1 -t 1 -f "$work/tmp/idle.sql" bench >/dev/null 2>&1 &
   pid=$!
   while [ "$(query "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench' AND state = 'idle'")" -lt "$1" ]; do
+    kill -0 "$pid" 2>/dev/null || die "the $1 idle sessions ended"
     sleep 0.2
   done
   growth_cells "$1 idle sessions" 3

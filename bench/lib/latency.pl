@@ -21,7 +21,8 @@ for my $file (@files)
 		# client, transaction, latency in µs (with --rate: from its scheduled
 		# start), script, end as s and µs
 		my (undef, undef, $us, undef, $s, $part) = split;
-		next unless $us =~ /^\d+$/;
+		# neither what was skipped or failed nor half a line
+		next unless defined $part && $us =~ /^\d+$/;
 		my $time = $s + $part / 1e6;
 		my $start = $time - $us / 1e6;
 		$begin = $start if !defined $begin || $start < $begin;
@@ -35,8 +36,9 @@ exit 1 if !@at;
 
 # A volume may let syncs pass in bunches, ten a second: a whole number of tenths holds as
 # many of them wherever it begins. One that ended with the last call would count the
-# silence before that.
-$until = $end if $until > $end || $until <= $begin;
+# silence before that; and with a few calls at a given rate it would always end with one of
+# them, and so find too much.
+$until = $end if $until <= $begin;
 my $tenths = int(7.5 * ($until - $begin));
 my $from = $tenths > 0 ? $until - $tenths / 10 : $begin + ($until - $begin) / 4;
 my @counted = sort { $a <=> $b } map { $latency[$_] } grep { $at[$_] > $from && $at[$_] <= $until } 0 .. $#at;
@@ -45,7 +47,7 @@ my $interval = $until - $from;
 if (!@counted)
 {
 	@counted = sort { $a <=> $b } @latency;
-	$interval = $end - $begin;
+	$interval = $end - $begin || 1e-6;
 }
 
 my $sum = 0;

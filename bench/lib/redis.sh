@@ -5,13 +5,18 @@
 redis_home=
 declare -A redis_rate
 
+have_redis() {
+  local tool
+
+  for tool in redis-server redis-cli redis-benchmark; do
+    command -v "$tool" >/dev/null || return 1
+  done
+}
+
 # redis_start FOLDER
 redis_start() {
   redis_home=
-  if ! command -v redis-server >/dev/null || ! command -v redis-benchmark >/dev/null; then
-    record Redis "skipped: not installed"
-    return 0
-  fi
+  have_redis || return 0
   redis_home=$1/redis
   as_server_user mkdir "$redis_home"
   (cd / && as_server_user redis-server --port 0 --unixsocket "$work/run/redis" --unixsocketperm 700 \
@@ -22,7 +27,7 @@ redis_start() {
     [ "$(redis-cli -s "$work/run/redis" ping 2>/dev/null)" != PONG ] || return 0
     sleep 0.1
   done
-  record Redis "skipped: it did not start"
+  failed "redis-server on $1" "it did not start"
   redis_stop
 }
 
@@ -63,7 +68,10 @@ redis_cell() {
   calls=$(awk -v rate="${redis_rate[$key]:-200}" -v seconds="$seconds" -v clients="$clients" \
     'BEGIN { n = int(rate * seconds); print n < clients ? clients : n }')
   line=$(redis_run "$clients" "$payload" "$calls" | redis_figures)
-  [ -n "$line" ] || return 0
+  if [ -z "$line" ]; then
+    failed "$theme $volume redis, $clients clients, $payload bytes" "redis-benchmark says nothing"
+    return 0
+  fi
   redis_rate[$key]=$(cut -f 2 <<<"$line")
   # shellcheck disable=SC2034 # for who called
   cell_rate=${redis_rate[$key]}

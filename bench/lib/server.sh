@@ -5,6 +5,29 @@
 data=
 servers=()
 
+# What the harness calls, beside what test/deps sees to.
+needed() {
+  local tool missing=()
+
+  for tool in perl awk sed tar findmnt; do
+    command -v "$tool" >/dev/null || missing+=("$tool")
+  done
+  if command -v perl >/dev/null; then
+    perl -MFindBin -MList::Util -MPerlIO::encoding -e 1 2>/dev/null || missing+=("perl's own modules")
+  fi
+  tool=$("$PG_CONFIG" --bindir)
+  for tool in "$tool"/{initdb,pg_ctl,postgres,psql,createdb,pgbench}; do
+    [ -x "$tool" ] || missing+=("$tool")
+  done
+  if [ "$(id -u)" -eq 0 ]; then
+    command -v runuser >/dev/null || missing+=(runuser)
+    id "$server_user" >/dev/null 2>&1 || missing+=("a user $server_user")
+  fi
+  [ ${#missing[@]} -eq 0 ] && return 0
+  printf -v tool ', %s' "${missing[@]}"
+  die "missing: ${tool:2}"
+}
+
 private_installation() {
   find_postgresql "$work/own/install"
   copy_sources "$work/own/source"
@@ -136,9 +159,17 @@ record_machine() {
   record commit "$(git -C "$top" describe --always --dirty 2>/dev/null || echo unknown)"
   record grouplog "$(sed -n "s/^default_version = '\(.*\)'/\1/p" "$top/grouplog.control")"
   record settings "$(base_settings | paste -sd ';' | sed 's/;/; /g')"
-  command -v fio >/dev/null && record fio "$(fio --version)"
-  command -v redis-server >/dev/null && record Redis "$(redis-server --version | sed 's/.*v=\([^ ]*\).*/\1/'), appendfsync always"
-  return 0
+  if command -v fio >/dev/null; then
+    record fio "$(fio --version)"
+  else
+    record fio "skipped: not installed"
+  fi
+  if have_redis; then
+    record Redis "$(redis-server --version | sed 's/.*v=\([^ ]*\).*/\1/'), appendfsync always"
+  else
+    record Redis "skipped: not installed"
+  fi
+  command -v gnuplot >/dev/null || record charts "skipped: gnuplot is not installed"
 }
 
 record_io() {

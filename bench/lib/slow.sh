@@ -55,7 +55,7 @@ slow_steady_start() {
 
   flags=$(pkg-config --cflags --libs fuse3 2>/dev/null) && [ -e /dev/fuse ] || return 1
   # shellcheck disable=SC2086
-  "${CC:-cc}" -O2 -std=gnu11 -D_GNU_SOURCE -o "$work/steady_disk" "$bench/steady/steady_disk.c" $flags -lpthread \
+  ${CC:-cc} -O2 -std=gnu11 -D_GNU_SOURCE -o "$work/steady_disk" "$bench/steady/steady_disk.c" $flags -lpthread \
     2>"$work/steady.err" || return 1
   mkdir "$work/steady"
   (cd / && exec "$work/steady_disk" "$work/slow.img" "$steady_us" "$work/steady") >/dev/null 2>&1 &
@@ -104,9 +104,10 @@ slow_volume_make() {
   mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$slow_device" >/dev/null 2>&1 ||
     slow_skip "it could not be formatted" || return 1
   mkdir -p "$work/slow"
-  mount -o noatime,noinit_itable "$slow_device" "$work/slow" ||
-    slow_skip "it could not be mounted" || return 1
+  # who is interrupted in between unmounts it too
   slow_mounted=$work/slow
+  mount -o noatime,noinit_itable "$slow_device" "$slow_mounted" ||
+    slow_skip "it could not be mounted" || return 1
   mkdir "$slow_mounted/v"
   chown "$server_user" "$slow_mounted/v"
   chmod 700 "$slow_mounted/v"
@@ -140,21 +141,30 @@ sync_rate() {
 }
 
 slow_volume_remove() {
-  local tries
+  local tries image device
 
   slow_throttle off
   if [ -n "$slow_mounted" ]; then
     for ((tries = 0; tries < 50; tries++)); do
+      mountpoint -q "$slow_mounted" || break
       ! umount "$slow_mounted" 2>/dev/null || break
       sleep 0.2
     done
     ! mountpoint -q "$slow_mounted" || umount -l "$slow_mounted"
     slow_mounted=
   fi
-  if [ -n "$slow_device" ]; then
+  # by their file: who is interrupted while one is made knows no name yet
+  for image in "$work/slow.img" "$work/steady/disk"; do
+    [ -e "$image" ] || continue
+    for device in $(losetup -n -O NAME -j "$image" 2>/dev/null); do
+      losetup -d "$device" 2>/dev/null
+    done
+  done
+  # and if the file is gone; by now the name may be somebody else's
+  if [ -n "$slow_device" ] && losetup -n -O BACK-FILE "$slow_device" 2>/dev/null | grep -qF "$work/"; then
     losetup -d "$slow_device" 2>/dev/null
-    slow_device=
   fi
+  slow_device=
   slow_numbers=
   if [ -n "$slow_steady" ]; then
     for ((tries = 0; tries < 50; tries++)); do

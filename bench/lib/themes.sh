@@ -211,7 +211,8 @@ theme_policy() {
 
   say "simulating the sync policy"
   include=$("$PG_CONFIG" --includedir-server)
-  if ! "${CC:-cc}" -O2 -std=gnu11 -D_GNU_SOURCE -DFRONTEND -I"$top/src" -I"$include" \
+  # shellcheck disable=SC2086 # it may have options
+  if ! ${CC:-cc} -O2 -std=gnu11 -D_GNU_SOURCE -DFRONTEND -I"$top/src" -I"$include" \
     -o "$work/policy_sim" "$bench"/policy/*.c "$top/src/sync_policy.c" "$top/src/sync_meter.c" -lm 2>"$work/policy.err"; then
     record policy "failed to build: $(head -n 1 "$work/policy.err")"
     policy_status=1

@@ -55,7 +55,7 @@ sub slow
 		my @peers = grep { $data->cell('slow', $_, $clients) } 'batch', 'group', 'group_5';
 
 		push @rows, row("200 syncs/s, $clients clients: adaptive ÷ the best of " . join(', ', map { $Bench::Data::label{$_} } @peers),
-			[ $data->best([ 'slow', 'adaptive', $clients ], map { [ 'slow', $_, $clients ] } @peers) ], 0.97);
+			[ $data->to_best([ 'slow', 'adaptive', $clients ], map { [ 'slow', $_, $clients ] } @peers) ], 0.97);
 	}
 	push @rows, row('200 syncs/s, 1 client: adaptive ÷ batch',
 		[ $data->ratios([ 'slow', 'adaptive', 1 ], [ 'slow', 'batch', 1 ]) ], 0.99);
@@ -73,7 +73,7 @@ sub against_own
 		my @peers = grep { $data->cell($theme, $_, $clients) } 'insert', 'insert_delay', 'message';
 
 		row("$volume, $clients clients: adaptive ÷ the best of INSERT, with and without commit_delay, and pg_logical_emit_message",
-			@peers == 3 ? [ $data->best([ $theme, 'adaptive', $clients ], map { [ $theme, $_, $clients ] } @peers) ] : [], 1)
+			@peers == 3 ? [ $data->to_best([ $theme, 'adaptive', $clients ], map { [ $theme, $_, $clients ] } @peers) ] : [], 1)
 	} @clients;
 }
 
@@ -134,10 +134,7 @@ sub bulk
 {
 	my ($data) = @_;
 	my $figure = $data->{figure};
-	my $to_fio = sub {
-		my ($batch, $beside) = map { my $name = $_; +{ map { $_->{round} => $_->{value} } grep { $_->{name} eq $name } @{ $data->{figures} } } } @_;
-		return [ map { $batch->{$_} / $beside->{$_} } grep { $beside->{$_} } sort keys %$batch ];
-	};
+	my $to_fio = sub { return [ $data->figure_ratios(@_) ] };
 	my $read = Bench::Data::median(@{ $figure->{'own: 1 MB reads in sequence, direct'} // [] });
 	my @recovery = map { @{ $figure->{$_} } } grep { /^recovery/ } keys %$figure;
 

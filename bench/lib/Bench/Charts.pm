@@ -21,11 +21,13 @@ sub chart
 		$blocks .= "\$line$i << END\n" . join('', map { "$_->[0] $_->[1]\n" } @points) . "END\n";
 		push @plots, sprintf("\$line%d with linespoints linewidth 2 pointtype %d pointsize 0.6 title '%s'", $i, 4 + $i % 10, $name);
 	}
+	# one that ends at once is no reason to end as well
+	local $SIG{PIPE} = 'IGNORE';
 	open(my $gnuplot, '|-:encoding(UTF-8)', 'gnuplot 2>/dev/null') or return 0;
 	print $gnuplot "set encoding utf8\nset terminal svg size 800,480 noenhanced background '#ffffff' font 'sans-serif,13'\n",
 	  "set output '$file'\nset title '$title'\nset xlabel '$x'\nset ylabel '$y'\nset grid linecolor '#dddddd'\n",
 	  "set key outside right top\nset border 3\nset tics nomirror\n$options\n$blocks", 'plot ' . join(', ', @plots) . "\n";
-	return close($gnuplot) && -s $file;
+	return close($gnuplot) && -s $file =~ s/''/'/gr;
 }
 
 my $by_clients = "set logscale x 2\nset logscale y 10\nset xtics (1, 2, 4, 8, 16, 32, 64, 128, 256)\n";
@@ -43,6 +45,14 @@ sub lines_by_clients
 	} @variants;
 }
 
+sub charts_in
+{
+	my ($folder) = @_;
+
+	opendir(my $dir, $folder) or return ();
+	return map { "$folder/$_" } grep { /\.svg$/ } readdir($dir);
+}
+
 # draw(data, folder): the charts that the data is enough for; returns theme => [file, title] ...
 sub draw
 {
@@ -51,9 +61,11 @@ sub draw
 	my $add = sub {
 		my ($theme, $file, $title, @rest) = @_;
 
-		push @{ $drawn{$theme} }, [ "charts/$file.svg", $title ] if chart("$folder/charts/$file.svg", $title, @rest);
+		push @{ $drawn{$theme} }, [ "charts/$file.svg", $title ] if chart("$folder/charts/$file.svg" =~ s/'/''/gr, $title, @rest);
 	};
 
+	# the lines of an earlier run are none of this one
+	unlink charts_in("$folder/charts");
 	return () if system('command -v gnuplot >/dev/null 2>&1') != 0;
 	mkdir "$folder/charts";
 	for my $theme ('clients', 'slow')

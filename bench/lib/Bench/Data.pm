@@ -36,7 +36,8 @@ sub read_csv
 	open(my $in, '<:encoding(UTF-8)', $file) or return [];
 	my @rows = map { chomp; [ map { s/^"(.*)"$/$1/r =~ s/""/"/gr } /("(?:[^"]|"")*"|[^,]*)(?:,|$)/g ] } <$in>;
 	my @names = @{ shift @rows // [] };
-	return [ map { my %row; @row{@names} = @$_; \%row } @rows ];
+	# a line cut short has nothing there
+	return [ map { my ($row, %of) = $_; @of{@names} = map { $_ // '' } @$row[ 0 .. $#names ]; \%of } @rows ];
 }
 
 sub new
@@ -46,9 +47,11 @@ sub new
 	  $class;
 
 	$self->{run} = { map { $_->{name} => $_->{value} } @{ read_csv("$folder/run.csv") } };
-	$self->{run_order} = [ map { $_->{name} } @{ read_csv("$folder/run.csv") } ];
+	my %seen;
+	$self->{run_order} = [ grep { !$seen{$_}++ } map { $_->{name} } @{ read_csv("$folder/run.csv") } ];
 	push @{ $self->{index}{ key(@$_{qw(theme variant clients payload situation offered)}) } }, $_ for @{ $self->{cells} };
 	push @{ $self->{figure}{ $_->{name} } }, $_->{value} for @{ $self->{figures} };
+	$self->{figure_of}{ $_->{name} }{ $_->{round} } = $_->{value} for @{ $self->{figures} };
 	return $self;
 }
 
@@ -71,7 +74,7 @@ sub values
 	my ($self, $column, @cell) = @_;
 	my $rounds = $self->cell(@cell) or return ();
 
-	return map { $_->{$column} } grep { length($_->{$column} // '') } @$rounds;
+	return map { $_->{$column} } grep { number($_->{$column}) } @$rounds;
 }
 
 sub value
@@ -86,27 +89,54 @@ sub ratios
 {
 	my ($self, $one, $other, $column) = @_;
 	my ($of_one, $of_other) = ($self->cell(@$one), $self->cell(@$other));
-	my %by_round;
 
 	$column //= 'interval_op_rate';
 	return () if !$of_one || !$of_other;
-	$by_round{ $_->{round} } = $_->{$column} for @$of_other;
-	return map { $_->{$column} / $by_round{ $_->{round} } }
-	  grep { length($_->{$column} // '') && $by_round{ $_->{round} } } @$of_one;
+	my %other = by_round($of_other, $column);
+	return map { $_->{$column} / $other{ $_->{round} } }
+	  grep { number($_->{$column}) && $other{ $_->{round} } } @$of_one;
 }
 
-# best([cell], [other cells] ...): of each round that has all of them, the ratio of the
-# first to the best of the others; of none if one of them was never measured
-sub best
+# round => value of a cell's rounds
+sub by_round
+{
+	my ($rounds, $column) = @_;
+
+	return map { $_->{round} => $_->{$column} } grep { number($_->{$column}) } @{ $rounds // [] };
+}
+
+# one cell to the best of others, of each round that has them all (but those never run)
+sub to_best
 {
 	my ($self, $one, @others) = @_;
-	my @by_round = map { my %rates = map { $_->{round} => $_->{interval_op_rate} } @{ $self->cell(@$_) // [] }; \%rates } $one, @others;
+	my $column = 'interval_op_rate';
+	my %one = by_round($self->cell(@$one), $column);
+	my @all = grep { %$_ } map { { by_round($self->cell(@$_), $column) } } @others;
+	my @ratios;
 
-	return map {
-		my $round = $_;
-		my @rates = map { $_->{$round} } @by_round;
-		(grep { !defined || !length || $_ <= 0 } @rates) ? () : $rates[0] / max(@rates[ 1 .. $#rates ])
-	} sort { $a <=> $b } keys %{ $by_round[0] };
+	for my $round (sort { $a <=> $b } keys %one)
+	{
+		my @of_round = grep { defined } map { $_->{$round} } @all;
+		my $best = max(@of_round);
+
+		push @ratios, $one{$round} / $best if $best && @of_round == @all;
+	}
+	return @ratios;
+}
+
+# ratios of figures, of each round that has both
+sub figure_ratios
+{
+	my ($self, $one, $other) = @_;
+	my ($of_one, $of_other) = map { $self->{figure_of}{$_} // {} } $one, $other;
+
+	return map { $of_one->{$_} / $of_other->{$_} }
+	  grep { number($of_one->{$_}) && number($of_other->{$_}) && $of_other->{$_} } sort { $a <=> $b } keys %$of_one;
+}
+
+sub number
+{
+	return defined $_[0] && $_[0] =~ /^-?[\d.]+(?:e[-+]?\d+)?$/i;
 }
 
 # the different values of a column in a theme, in order
@@ -126,7 +156,7 @@ sub distinct
 
 sub median
 {
-	my @sorted = sort { $a <=> $b } grep { defined && length } @_;
+	my @sorted = sort { $a <=> $b } grep { number($_) } @_;
 
 	return undef if !@sorted;
 	return @sorted % 2 ? $sorted[ @sorted / 2 ] : ($sorted[ @sorted / 2 - 1 ] + $sorted[ @sorted / 2 ]) / 2;
@@ -138,7 +168,7 @@ sub shown
 	my ($value) = @_;
 	my $text;
 
-	return '–' if !defined $value;
+	return '–' if !number($value);
 	$text = $value >= 100 ? sprintf('%.0f', $value) : $value >= 10 ? sprintf('%.1f', $value) : sprintf($value >= 1 || $value == 0 ? '%.2f' : '%.3f', $value);
 	1 while $text =~ s/^(\d+)(\d{3})/$1,$2/;
 	return $text;
@@ -147,7 +177,7 @@ sub shown
 # median (min–max)
 sub spread
 {
-	my @values = grep { defined && length } @_;
+	my @values = grep { number($_) } @_;
 
 	return '–' if !@values;
 	return shown($values[0]) if @values == 1;

@@ -115,8 +115,8 @@ sub group_size
 	# PostgreSQL says how many syncs there were, pgbench how many commits
 	return Bench::Data::median(
 		map {
-			my $records = length($_->{records}) ? $_->{records} : $_->{all_calls};
-			length($_->{syncs}) && $_->{syncs} > 0 ? $records / $_->{syncs} : undef
+			my $records = Bench::Data::number($_->{records}) ? $_->{records} : $_->{all_calls};
+			Bench::Data::number($_->{syncs}) && $_->{syncs} > 0 ? $records / $_->{syncs} : undef
 		} @$rounds);
 }
 
@@ -153,7 +153,7 @@ sub open_loop
 	$text .= header('offered a second', "of batch's saturation", map { $Bench::Data::label{$_} } @variants);
 	for my $offered ($data->distinct('openloop', 'offered'))
 	{
-		$text .= '| ' . join(' | ', Bench::Data::shown($offered), sprintf('%.0f %%', 100 * $offered / $batch),
+		$text .= '| ' . join(' | ', Bench::Data::shown($offered), $batch ? sprintf('%.0f %%', 100 * $offered / $batch) : '–',
 			map({ latencies($data, 'openloop', $_, 64, 32, '', $offered) . short_of($data, $offered, 'openloop', $_, 64, 32, '', $offered) } @variants)) . " |\n";
 	}
 	return $text;
