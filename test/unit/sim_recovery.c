@@ -81,6 +81,8 @@ typedef struct Record
 static uint32_t segment_size;
 static uint32_t ring_size;
 
+uint64_t	sim_random_state;
+
 static SimDisk disk;
 
 /* what is true */

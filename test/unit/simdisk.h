@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "segment_format.h"
+#include "simchance.h"
 
 #define SECTOR		512
 #define SIM_FILES	64
@@ -51,31 +52,6 @@ typedef struct SimDisk
 	SimFile		file[SIM_FILES];
 	uint32_t	capacity;		/* of each file, bytes */
 } SimDisk;
-
-static uint64_t sim_random_state;
-
-/* splitmix64: the whole simulation hangs on this one number */
-static inline uint64_t
-sim_random(void)
-{
-	uint64_t	z = (sim_random_state += UINT64_C(0x9E3779B97F4A7C15));
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-	return z ^ (z >> 31);
-}
-
-static inline uint32_t
-sim_below(uint32_t n)
-{
-	return (uint32_t) ((sim_random() >> 32) * n >> 32);
-}
-
-static inline bool
-sim_chance(uint32_t one_in)
-{
-	return sim_below(one_in) == 0;
-}
 
 static inline void
 disk_init(SimDisk *disk, uint32_t capacity)

@@ -6,7 +6,6 @@
  * disk.c is the disk, simos.c has the system calls on it; simpg.c is as much of
  * PostgreSQL as grouplog's modules call.  Processes are coroutines (simproc.c): one
  * runs at a time, and gives way at system calls, at clocks and when it sleeps.
- * All chance comes from one number (sim_random), so a seed is a whole history.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,36 +18,9 @@
 #include <sys/uio.h>
 #include <ucontext.h>
 
+#include "simchance.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
-
-/* ----- chance ----- */
-
-extern uint64 sim_random_state;
-
-/* splitmix64 */
-static inline uint64
-sim_random(void)
-{
-	uint64		z = (sim_random_state += UINT64CONST(0x9E3779B97F4A7C15));
-
-	z = (z ^ (z >> 30)) * UINT64CONST(0xBF58476D1CE4E5B9);
-	z = (z ^ (z >> 27)) * UINT64CONST(0x94D049BB133111EB);
-	return z ^ (z >> 31);
-}
-
-static inline uint32
-sim_below(uint32 n)
-{
-	return (uint32) ((sim_random() >> 32) * n >> 32);
-}
-
-/* Never, for 0. */
-static inline bool
-sim_chance(uint32 one_in)
-{
-	return one_in != 0 && sim_below(one_in) == 0;
-}
 
 /* ----- the disk ----- */
 
