@@ -590,7 +590,8 @@ void *
 ShmemInitStruct(const char *name, Size size, bool *found)
 {
 	free(shared_memory);
-	shared_memory = malloc(size);
+	/* not zeros, which would help; the same each time, since payloads are made of it, too */
+	shared_memory = memset(malloc(size), 0x5A, size);
 	*found = false;
 	return shared_memory;
 }
