@@ -360,8 +360,8 @@ take_spare(void)
 		disk_extend(&disk, file);
 		if (sim_chance(3))
 		{
-			memset(file->disk, 0, disk.capacity);
-			memset(file->cache, 0, disk.capacity);
+			memset(file->data.disk, 0, disk.capacity);
+			memset(file->data.cache, 0, disk.capacity);
 		}
 		return file;
 	}
@@ -395,14 +395,14 @@ activate(uint64_t first_lsn, uint64_t end_before)
 	header->epoch = seed.epoch;
 	header->nonce = seed.nonce;
 	if (before != NULL)
-		header->nonce_before = ((GlSegmentHeader *) before->cache)->nonce;
+		header->nonce_before = ((GlSegmentHeader *) before->data.cache)->nonce;
 	gl_segment_header_seal(header);
 	if (first_lsn > base)
 		ring_get(base, blocks + GL_BLOCK, (uint32_t) (first_lsn - base));
 
-	disk_write(file, 0, blocks, first_lsn > base ? 2 * GL_BLOCK : GL_BLOCK);
+	sectors_write(&file->data, 0, blocks, first_lsn > base ? 2 * GL_BLOCK : GL_BLOCK);
 	step();
-	disk_sync(&disk, file);
+	disk_sync(file);
 	step();
 	file->name_cache.number = number;
 	file->name_cache.first_lsn = first_lsn;
@@ -457,7 +457,7 @@ flush(void)
 	for (;;)
 	{
 		step();
-		disk_write(current, gl_segment_offset(current_first, from), image, size);
+		sectors_write(&current->data, gl_segment_offset(current_first, from), image, size);
 		step();
 		if (!fsync_on || !sim_chance(25))
 			break;
@@ -471,7 +471,7 @@ flush(void)
 		activate(durable_lsn, durable_lsn);
 	}
 	if (fsync_on)
-		disk_sync(&disk, current);
+		disk_sync(current);
 	step();
 
 	if (sim_chance(8))
@@ -595,7 +595,7 @@ read_disk(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t size)
 		return 0;
 	if (size > file->size_cache - offset)
 		size = (uint32_t) (file->size_cache - offset);
-	memcpy(buf, file->cache + offset, size);
+	memcpy(buf, file->data.cache + offset, size);
 	return size;
 }
 
@@ -632,8 +632,8 @@ read_map(void)
 
 		if (!file->used || file->name_cache.number == 0)
 			continue;
-		if (!add_entry(file->cache, file->size_cache, file) ||
-			((GlSegmentHeader *) file->cache)->number != file->name_cache.number)
+		if (!add_entry(file->data.cache, file->size_cache, file) ||
+			((GlSegmentHeader *) file->data.cache)->number != file->name_cache.number)
 			violation("file %u has no valid header", file->name_cache.number);
 	}
 	return gl_map_finish(&map, &fault);
@@ -827,7 +827,7 @@ backup_step(void)
 			if (done >= file->size_cache || chosen-- > 0)
 				continue;
 			size = file->size_cache - done < GL_BLOCK ? file->size_cache - done : GL_BLOCK;
-			memcpy(backup.file[i].copy + done, file->cache + done, size);
+			memcpy(backup.file[i].copy + done, file->data.cache + done, size);
 			backup.file[i].done = backup.file[i].size = done + size;
 			break;
 		}
@@ -859,7 +859,7 @@ mark_damaged(const SimFile *file, uint32_t entry, const uint8_t *before)
 		if (from >= to)
 			continue;
 		offset = gl_segment_offset(entries[entry].first_lsn, from);
-		if (memcmp(before + offset, file->cache + offset, to - from) == 0)
+		if (memcmp(before + offset, file->data.cache + offset, to - from) == 0)
 			continue;
 		record->damaged = true;
 		if (lowest == NULL)
@@ -924,17 +924,17 @@ damage_bytes(GlRecoveryResult *sound)
 		return;
 	to = gl_segment_offset(entries[index].first_lsn, to);
 	at = from + sim_random() % (to - from);
-	memcpy(before, file->cache, disk.capacity);
+	memcpy(before, file->data.cache, disk.capacity);
 	switch (sim_below(3))
 	{
 		case 0:
-			file->cache[at] ^= (uint8_t) (1 << sim_below(8));
+			file->data.cache[at] ^= (uint8_t) (1 << sim_below(8));
 			break;
 		case 1:
-			memset(file->cache + at / SECTOR * SECTOR, 0, SECTOR);
+			memset(file->data.cache + at / SECTOR * SECTOR, 0, SECTOR);
 			break;
 		default:
-			memcpy(file->cache + at / SECTOR * SECTOR, pool + sim_below(POOL_SIZE - SECTOR), SECTOR);
+			memcpy(file->data.cache + at / SECTOR * SECTOR, pool + sim_below(POOL_SIZE - SECTOR), SECTOR);
 			break;
 	}
 
@@ -976,11 +976,11 @@ damage_bytes(GlRecoveryResult *sound)
 			records[i].damaged = false;
 		if (accept_end(sound, &found))
 		{
-			memcpy(file->disk, file->cache, disk.capacity);
+			memcpy(file->data.disk, file->data.cache, disk.capacity);
 			return;
 		}
 	}
-	memcpy(file->cache, before, disk.capacity);
+	memcpy(file->data.cache, before, disk.capacity);
 }
 
 /* A file in the middle is cut, or gone. */
@@ -1091,8 +1091,8 @@ leave_a_future(const GlRecoveryResult *found)
 		saved.file[i] = disk.file[i];
 		if (!disk.file[i].used)
 			continue;
-		saved.file[i].disk = malloc(disk.capacity);
-		memcpy(saved.file[i].disk, disk.file[i].disk, disk.capacity);
+		saved.file[i].data.disk = malloc(disk.capacity);
+		memcpy(saved.file[i].data.disk, disk.file[i].data.disk, disk.capacity);
 	}
 	have_image = false;
 	epoch = seed.epoch;
@@ -1114,7 +1114,7 @@ leave_a_future(const GlRecoveryResult *found)
 			file->name_cache.first_lsn == found->next_lsn &&
 			file->size_cache == disk.capacity)
 		{
-			memcpy(image, file->cache, disk.capacity);
+			memcpy(image, file->data.cache, disk.capacity);
 			have_image = true;
 		}
 	}
@@ -1124,15 +1124,13 @@ leave_a_future(const GlRecoveryResult *found)
 		SimFile    *then = &saved.file[i];
 
 		file = &disk.file[i];
-		if (file->dirty != NULL)
-			memset(file->dirty, 0, disk.capacity / SECTOR);
-		file->dirty_count = 0;
+		sectors_forget(&file->data);
 		file->used = then->used;
 		if (!then->used)
 			continue;
-		memcpy(file->disk, then->disk, disk.capacity);
-		memcpy(file->cache, then->disk, disk.capacity);
-		free(then->disk);
+		memcpy(file->data.disk, then->data.disk, disk.capacity);
+		memcpy(file->data.cache, then->data.disk, disk.capacity);
+		free(then->data.disk);
 		file->failed = file->truncated = false;
 		file->size_disk = then->size_disk;
 		file->size_cache = then->size_cache;
@@ -1152,8 +1150,8 @@ leave_a_future(const GlRecoveryResult *found)
 	{
 		file = take_spare();
 		file->name_disk.number = file->name_cache.number = 0;
-		memcpy(file->disk, image, disk.capacity);
-		memcpy(file->cache, image, disk.capacity);
+		memcpy(file->data.disk, image, disk.capacity);
+		memcpy(file->data.cache, image, disk.capacity);
 		counts.futures++;
 	}
 }

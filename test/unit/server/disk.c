@@ -3,12 +3,9 @@
  * disk.c
  *		The simulated disk.
  *
- * A file has two contents: what a buffered read gives (cache), and what is on
- * the platter (disk).  A write makes sectors of 512 bytes dirty; a sync brings
- * them to the disk.  Names are held twice in the same way, with a list of the
- * changes in between.  A power cut takes each dirty sector or leaves it, in the
- * pattern of the day, in units of 512 or 4,096 bytes, and of the changes of
- * names the first few, of all files or of each.
+ * A file has two contents (simsectors.h).  Names are held twice in the same way,
+ * with a list of the changes in between.  A power cut takes of these the first
+ * few, of all files or of each.
  *
  * What a failed sync had to write is clean afterwards, landed or not: a buffered
  * read still shows it, a direct one shows the platter.
@@ -50,13 +47,8 @@ sim_disk_format(uint32 largest_file)
 {
 	for (int i = 0; i < FILES; i++)
 	{
-		if (disk_files[i].disk != NULL && disk_largest != largest_file)
-		{
-			free(disk_files[i].disk);
-			free(disk_files[i].cache);
-			free(disk_files[i].dirty);
-			disk_files[i].disk = NULL;
-		}
+		if (disk_largest != largest_file)
+			sectors_free(&disk_files[i].data);
 		disk_files[i].used = false;
 	}
 	disk_largest = largest_file;
@@ -107,17 +99,10 @@ disk_file_new(void)
 
 		if (file->used)
 			continue;
-		if (file->disk == NULL)
-		{
-			file->disk = malloc(disk_largest);
-			file->cache = malloc(disk_largest);
-			file->dirty = malloc(disk_largest / SECTOR);
-		}
-		memset(file->disk, 0, disk_largest);
-		memset(file->cache, 0, disk_largest);
-		memset(file->dirty, 0, disk_largest / SECTOR);
+		sectors_zero(&file->data, disk_largest);
+		sectors_forget(&file->data);
 		file->used = true;
-		file->dirty_count = file->size = file->size_disk = 0;
+		file->size = file->size_disk = 0;
 		file->paged = file->failed = false;
 		file->locked_by = -1;
 		file->name[0] = file->name_disk[0] = '\0';
@@ -198,24 +183,16 @@ disk_names_land(void)
 void
 disk_put(File *file, uint64 offset, const void *data, uint32 size, int flags)
 {
-	memcpy(file->cache + offset, data, size);
+	sectors_write(&file->data, offset, data, size);
 	if (offset + size > file->size)
 		file->size = (uint32) (offset + size);
 	file->paged = file->paged || !(flags & O_DIRECT);
+	if (!(flags & O_DSYNC))
+		return;
 	for (uint32 s = (uint32) (offset / SECTOR); s < (offset + size + SECTOR - 1) / SECTOR; s++)
 	{
-		if (flags & O_DSYNC)
-		{
-			memcpy(file->disk + s * SECTOR, file->cache + s * SECTOR, SECTOR);
-			file->dirty_count -= file->dirty[s];
-			file->dirty[s] = 0;
-			file->size_disk = Max(file->size_disk, Min(file->size, (s + 1) * SECTOR));
-		}
-		else
-		{
-			file->dirty_count += !file->dirty[s];
-			file->dirty[s] = 1;
-		}
+		sector_lands(&file->data, s);
+		file->size_disk = Max(file->size_disk, Min(file->size, (s + 1) * SECTOR));
 	}
 }
 
@@ -223,69 +200,17 @@ void
 disk_sync_file(File *file)
 {
 	file->size_disk = file->size;
-	for (uint32 s = 0; file->dirty_count > 0 && s < disk_largest / SECTOR; s++)
-	{
-		if (!file->dirty[s])
-			continue;
-		memcpy(file->disk + s * SECTOR, file->cache + s * SECTOR, SECTOR);
-		file->dirty[s] = 0;
-		file->dirty_count--;
-	}
+	sectors_sync(&file->data);
 }
 
-/* Each dirty sector lands or does not; none is dirty afterwards. */
 void
 disk_sectors_land(File *file)
 {
 	uint32		unit = sim_chance(2) ? 1 : BLOCK / SECTOR;
-	uint32		pattern = sim_below(8);
-	uint32		cut;
-	uint32		seen = 0;
-	bool		lands = false;
+	uint32		pattern = sim_below(SECTOR_PATTERNS);
+	uint32		end = sectors_land(&file->data, unit, pattern);
 
-	if (file->dirty_count == 0)
-		return;
-	cut = sim_below(file->dirty_count);
-	for (uint32 s = 0; s < disk_largest / SECTOR; s++)
-	{
-		if (!file->dirty[s])
-			continue;
-		if (seen == 0 || s % unit == 0)
-		{
-			switch (pattern)
-			{
-				case 0:
-					lands = false;
-					break;
-				case 1:
-					lands = true;
-					break;
-				case 2:
-					lands = seen < cut;
-					break;
-				case 3:
-					lands = seen >= cut;
-					break;
-				case 4:
-					lands = !(seen <= cut && cut < seen + unit);
-					break;
-				case 5:
-					lands = seen <= cut && cut < seen + unit;
-					break;
-				default:
-					lands = sim_chance(2);
-					break;
-			}
-		}
-		if (lands)
-		{
-			memcpy(file->disk + s * SECTOR, file->cache + s * SECTOR, SECTOR);
-			file->size_disk = Max(file->size_disk, Min(file->size, (s + 1) * SECTOR));
-		}
-		file->dirty[s] = 0;
-		seen++;
-	}
-	file->dirty_count = 0;
+	file->size_disk = Max(file->size_disk, Min(file->size, end));
 }
 
 /* Some of a write's sectors arrive, dirty. */
@@ -460,8 +385,8 @@ sim_disk_crash(bool power)
 		if (sim_chance(2))
 			file->size_disk = file->size;
 		file->size = file->size_disk;
-		memset(file->disk + file->size, 0, disk_largest - file->size);
-		memcpy(file->cache, file->disk, disk_largest);
+		memset(file->data.disk + file->size, 0, disk_largest - file->size);
+		memcpy(file->data.cache, file->data.disk, disk_largest);
 		file->paged = false;
 		strlcpy(file->name_disk, file->name, NAME_LENGTH);
 		disk_file_release(i);
@@ -483,7 +408,7 @@ lose_file(char *what, Size size)
 
 	/* one beyond what the control file knows is not missed */
 	if (control >= 0)
-		memcpy(&known, disk_files[control].disk + 48, sizeof(known));
+		memcpy(&known, disk_files[control].data.disk + 48, sizeof(known));
 	for (int i = 0; i < FILES; i++)
 	{
 		if (!disk_files[i].used || !gl_segment_name_parse(disk_files[i].name, &number, &first_lsn))
@@ -532,7 +457,7 @@ sim_disk_damage(char *what, Size size)
 	{
 		/* where there is something */
 		at = sim_below(file->size);
-		for (int tries = 0; tries < 8 && file->disk[at] == 0; tries++)
+		for (int tries = 0; tries < 8 && file->data.disk[at] == 0; tries++)
 			at = sim_below(file->size);
 	}
 	if (at >= file->size)
@@ -543,16 +468,16 @@ sim_disk_damage(char *what, Size size)
 		case 0:
 		case 1:
 		case 2:
-			file->disk[at] ^= (uint8) (1 << sim_below(8));
+			file->data.disk[at] ^= (uint8) (1 << sim_below(8));
 			snprintf(what, size, "a bit of byte %u of %s", at, file->name);
 			break;
 		case 3:
-			memset(file->disk + at / SECTOR * SECTOR, 0, SECTOR);
+			memset(file->data.disk + at / SECTOR * SECTOR, 0, SECTOR);
 			snprintf(what, size, "a sector of zeros at %u of %s", at / SECTOR * SECTOR, file->name);
 			break;
 		case 4:
 			for (uint32 i = 0; i < SECTOR; i++)
-				file->disk[at / SECTOR * SECTOR + i] = (uint8) sim_random();
+				file->data.disk[at / SECTOR * SECTOR + i] = (uint8) sim_random();
 			snprintf(what, size, "a sector of garbage at %u of %s", at / SECTOR * SECTOR, file->name);
 			break;
 		default:
@@ -561,12 +486,12 @@ sim_disk_damage(char *what, Size size)
 				uint32		from = sim_below(file->size / SECTOR + 1) * SECTOR;
 
 				if (from + SECTOR <= disk_largest)
-					memcpy(file->disk + at / SECTOR * SECTOR, file->disk + from, SECTOR);
+					memcpy(file->data.disk + at / SECTOR * SECTOR, file->data.disk + from, SECTOR);
 				snprintf(what, size, "sector %u of %s has come to %u", from, file->name,
 						 at / SECTOR * SECTOR);
 			}
 			break;
 	}
-	memcpy(file->cache, file->disk, disk_largest);
+	memcpy(file->data.cache, file->data.disk, disk_largest);
 	return true;
 }

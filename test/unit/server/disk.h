@@ -12,8 +12,8 @@
 
 #include "io_engine.h"
 #include "segment_format.h"
+#include "simsectors.h"
 
-#define SECTOR		512
 #define BLOCK		4096
 #define FILES		160
 #define FLIGHTS		64
@@ -24,10 +24,7 @@
 typedef struct File
 {
 	bool		used;
-	uint8	   *disk;
-	uint8	   *cache;
-	uint8	   *dirty;			/* a byte a sector */
-	uint32		dirty_count;
+	SimSectors	data;
 	uint32		size;
 	uint32		size_disk;
 	bool		paged;			/* written through the page cache */

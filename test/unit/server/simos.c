@@ -148,13 +148,13 @@ sim_pread(int fd, void *buf, size_t size, off_t offset)
 	if (offset >= file->size)
 		return 0;
 	size = Min(size, file->size - (size_t) offset);
-	memcpy(buf, file->cache + offset, size);
+	memcpy(buf, file->data.cache + offset, size);
 	if (direct)
 	{
 		for (size_t at = 0; at < size; at += SECTOR)
 		{
-			if (!file->dirty[(offset + at) / SECTOR])
-				memcpy((uint8 *) buf + at, file->disk + offset + at, Min(SECTOR, size - at));
+			if (!file->data.dirty[(offset + at) / SECTOR])
+				memcpy((uint8 *) buf + at, file->data.disk + offset + at, Min(SECTOR, size - at));
 		}
 	}
 	return (ssize_t) size;
@@ -196,7 +196,7 @@ write_file(int index, int flags, uint64 offset, const struct iovec *iov, int iov
 		if (flags & O_DIRECT)
 		{
 			disk_sectors_land(file);
-			memcpy(file->cache, file->disk, disk_largest);
+			memcpy(file->data.cache, file->data.disk, disk_largest);
 		}
 		return -EIO;
 	}
@@ -278,7 +278,7 @@ do_sync(int index)
 		note_failure(file);
 		disk_sectors_land(file);
 		if (!file->paged)
-			memcpy(file->cache, file->disk, disk_largest);
+			memcpy(file->data.cache, file->data.disk, disk_largest);
 		return -EIO;
 	}
 	disk_sync_file(file);
@@ -381,10 +381,10 @@ cut(File *file, off_t size)
 		return;
 	for (uint32 s = (uint32) (size + SECTOR - 1) / SECTOR; s < disk_largest / SECTOR; s++)
 	{
-		file->dirty_count -= file->dirty[s];
-		file->dirty[s] = 0;
+		file->data.dirty_count -= file->data.dirty[s];
+		file->data.dirty[s] = 0;
 	}
-	memset(file->cache + size, 0, disk_largest - (uint32) size);
+	memset(file->data.cache + size, 0, disk_largest - (uint32) size);
 	file->size = (uint32) size;
 }
 
