@@ -374,11 +374,19 @@ sim_unlink(const char *path)
 	return 0;
 }
 
-static void
-cut(File *file, off_t size)
+static int
+cut(int index, off_t size, int error_if_none)
 {
+	File	   *file;
+
+	sim_step();
+	if (index < 0)
+		return fail(error_if_none);
+	if (fails(sim_faults.name))
+		return fail(EIO);
+	file = &disk_files[index];
 	if (size >= file->size)
-		return;
+		return 0;
 	for (uint32 s = (uint32) (size + SECTOR - 1) / SECTOR; s < disk_largest / SECTOR; s++)
 	{
 		file->data.dirty_count -= file->data.dirty[s];
@@ -386,34 +394,19 @@ cut(File *file, off_t size)
 	}
 	memset(file->data.cache + size, 0, disk_largest - (uint32) size);
 	file->size = (uint32) size;
+	return 0;
 }
 
 int
 sim_truncate(const char *path, off_t size)
 {
-	int			file = disk_file_find(name_of(path));
-
-	sim_step();
-	if (file < 0)
-		return fail(ENOENT);
-	if (fails(sim_faults.name))
-		return fail(EIO);
-	cut(&disk_files[file], size);
-	return 0;
+	return cut(disk_file_find(name_of(path)), size, ENOENT);
 }
 
 int
 sim_ftruncate(int fd, off_t size)
 {
-	int			file = file_of(fd);
-
-	sim_step();
-	if (file < 0)
-		return fail(EBADF);
-	if (fails(sim_faults.name))
-		return fail(EIO);
-	cut(&disk_files[file], size);
-	return 0;
+	return cut(file_of(fd), size, EBADF);
 }
 
 int
