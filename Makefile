@@ -182,7 +182,8 @@ $(unit)/server/modules.o: $(server_modules:%=$(unit)/server/%.o) $(unit_dir)/ser
 		--set-section-flags .bss=alloc,load,contents,data --rename-section .bss=glstate \
 		--rename-section .data=glstate $@.all $@
 	rm -f $@.all
-$(unit)/sim_log: $(unit)/sim_log.o $(unit)/server/ledger.o $(unit)/server/disk.o $(unit)/server/simos.o $(unit)/server/simpg.o $(unit)/server/simproc.o $(unit)/server/modules.o
+$(unit)/sim_log: $(unit)/sim_log.o $(unit)/server/modules.o \
+	$(patsubst $(unit_dir)/%.c,$(unit)/%.o,$(sort $(wildcard $(unit_dir)/server/*.c)))
 	$(CC) $(server_cflags) -no-pie -o $@ $^ $(shell $(PG_CONFIG) --pkglibdir)/libpgport.a -lpthread -lm
 $(unit) $(unit)/server:
 	mkdir -p $@

@@ -3,9 +3,10 @@
  * simos.h
  *		A simulated kernel and PostgreSQL, for sim_log.
  *
- * disk.c is the disk, simos.c has the system calls on it; simpg.c is as much of
- * PostgreSQL as grouplog's modules call.  Processes are coroutines (simproc.c): one
- * runs at a time, and gives way at system calls, at clocks and when it sleeps.
+ * disk.c is the disk, simos.c has the system calls on it; simpg.c, simmemory.c and
+ * simerror.c are as much of PostgreSQL as grouplog's modules call.  Processes are
+ * coroutines (simproc.c): one runs at a time, and gives way at system calls, at
+ * clocks and when it sleeps.
  *
  *-------------------------------------------------------------------------
  */
