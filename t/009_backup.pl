@@ -32,7 +32,7 @@ foreach my $round (1 .. 3)
 	$copy->init_from_backup($node, "backup$round");
 	my $position = 0;
 	$copy->start;
-	$copy->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	wait_open($copy);
 	is(status($copy, 'state'), 'open', "backup $round: the log opens");
 	like(status($copy, 'recovery'), qr/restored from a backup/, '... status shows that it was restored');
 	ok(!-e log_directory($copy) . '/restored', '... the mark is gone when recovery has ended');
@@ -49,7 +49,7 @@ foreach my $round (1 .. 3)
 	is($copy->safe_psql('postgres', 'SELECT count(*) FROM grouplog.verify() WHERE NOT ok'), 0, "backup $round: verify finds nothing wrong");
 	kill_server($copy);
 	$copy->start;
-	$copy->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	wait_open($copy);
 	is(status($copy, 'state'), 'open', "backup $round: open after a crash");
 	check_ledger($copy, $copied, "backup $round, after a crash");
 	$copy->restart;
@@ -94,7 +94,7 @@ check_ledger($node, $ledger, 'the primary server');
 	is($standby->safe_psql('postgres', 'SELECT pg_is_in_recovery()'), 't', 'standby: restarted');
 
 	$standby->promote;
-	$standby->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	wait_open($standby);
 	is(status($standby, 'state'), 'open', 'promoted: the log opens');
 	my $copied = { %$ledger, acked => { %{ $ledger->{acked} } }, owner => {}, reused => [], strange => [] };
 	check_ledger($standby, $copied, 'promoted');
@@ -116,12 +116,12 @@ check_ledger($node, $ledger, 'the primary server');
 	my $copy = PostgreSQL::Test::Cluster->new('beside');
 	$copy->init_from_backup($node, 'beside');
 	$copy->start;
-	$copy->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	wait_open($copy);
 	is(status($copy, 'state'), 'unavailable', 'a copy beside its original: the log in use is not opened');
 	ok(!-e "$shared/restored", '... and not marked as restored');
 	$copy->stop;
 	$node->restart;
-	$node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	wait_open($node);
 	unlike(status($node, 'recovery'), qr/restored/, '... so its owner does not take it for a backup');
 	check_ledger($node, $ledger, 'the original');
 }

@@ -52,12 +52,6 @@ sub first_keys
 		"SELECT split_part(payload, ':', 1) FROM grouplog.read_text(max_records => $count)");
 }
 
-sub wait_open
-{
-	$node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status))
-	  or die 'the log does not open';
-}
-
 sub expected
 {
 	my (@lists) = @_;
@@ -116,7 +110,7 @@ foreach my $way ('cut', 'zeros', 'garbage', 'one sector lost')
 		next if $offset < $start_offset;
 
 		$node->start;
-		wait_open();
+		wait_open($node);
 		my $expected = expected([ 1, 5 ], [ 2, whole_before($offset) ]);
 		my $there = keys_there();
 		push @wrong, "at $offset: " . (split /\n/, $there) . ' records, not ' . (split /\n/, $expected)
@@ -137,21 +131,21 @@ foreach my $way ('cut', 'zeros', 'garbage', 'one sector lost')
 	restore_log($node, 'base');
 	write_bytes($path, (file_at($node, $lsn{'2.10'}))[1], "\0" x 512);
 	$node->start;
-	wait_open();
+	wait_open($node);
 	my $hole = expected([ 1, 5 ], [ 2, 9 ]);
 	is(keys_there(), $hole, 'H5 the log ends at the hole');
 	kill_server($node);
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(keys_there(), $hole, 'H5 ... a second time');
 	append_batch(3, 2, 50);
 	is(keys_there(), "$hole\n3.1\n3.2", 'H5 appends go on after it');
 	kill_server($node);
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(keys_there(), "$hole\n3.1\n3.2", 'H5 the ghosts do not come back');
 	$node->restart;
-	wait_open();
+	wait_open($node);
 	is(keys_there(), "$hole\n3.1\n3.2", 'H5 ... not after a clean start, either');
 	is($node->safe_psql('postgres', 'SELECT bool_and(ok) FROM grouplog.verify()'), 't', 'H5 verify agrees');
 	my ($state) = sql_error($node, sprintf "SELECT grouplog.wait_durable('%s')", lsn_text($lsn{'2.11'}));
@@ -168,7 +162,7 @@ foreach my $way ('cut', 'zeros', 'garbage', 'one sector lost')
 	my ($file, $offset) = file_at($node, $lsn{'3.2'});
 	write_bytes($file, $offset + 40, 'X');
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(status($node, 'state'), 'corrupt', 'H7 damage in the last group of a log that was closed is corruption');
 	$node->stop('fast');
 }
@@ -184,7 +178,7 @@ foreach my $way ('cut', 'zeros', 'garbage', 'one sector lost')
 	my @before = map { "$_->{name} $_->{bytes}" } segment_files($node);
 	my $position = log_position($node);
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(status($node, 'state'), 'corrupt', 'H7 bit flipped in the newest file: corrupt');
 	my ($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
 	is($state, 'XX001', 'H7 appends fail with data_corrupted');
@@ -209,7 +203,7 @@ foreach my $way ('cut', 'zeros', 'garbage', 'one sector lost')
 
 	# restarts change nothing
 	$node->restart;
-	wait_open();
+	wait_open($node);
 	is(status($node, 'state'), 'corrupt', 'H7 still corrupt after a restart');
 	is(join(' ', map { "$_->{name} $_->{bytes}" } segment_files($node)), "@before", 'H7 nothing is removed by that');
 
@@ -233,7 +227,7 @@ foreach my $way ('cut', 'zeros', 'garbage', 'one sector lost')
 	like($message, qr/the record at LSN \Q$given_up\E was lost\n.*given up with grouplog\.accept_end/s, '... and not said to be lost in a crash');
 	kill_server($node);
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(status($node, 'state'), 'open', 'H7 open after a crash');
 	is(keys_there(), $all, 'H7 ... with the same records');
 	is($node->safe_psql('postgres', 'SELECT bool_and(ok) FROM grouplog.verify()'), 't', 'H7 ... and verify agrees');
@@ -242,13 +236,13 @@ foreach my $way ('cut', 'zeros', 'garbage', 'one sector lost')
 	# accept all: the end that keeps the records on both sides
 	restore_log($node, 'corrupt');
 	$node->start;
-	wait_open();
+	wait_open($node);
 	my $end = lsn_text($group_end);
 	$node->safe_psql('postgres', "SELECT grouplog.accept_end('$end')");
 	append_batch(4, 3, 100);
 	kill_server($node);
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(status($node, 'state'), 'open', 'H7 accepted with the damage in it: open after a crash');
 	is($node->safe_psql('postgres', "SELECT split_part(payload, ':', 1) FROM grouplog.read_text('$bad')"),
 		"1.4\n1.5\n" . expected([ 2, 24 ], [ 4, 3 ]), 'H7 ... and nothing more is given up');
@@ -259,7 +253,7 @@ foreach my $way ('cut', 'zeros', 'garbage', 'one sector lost')
 {
 	restore_log($node, 'corrupt');
 	$node->start;
-	wait_open();
+	wait_open($node);
 	my $pid = writer_pid($node);
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 	$node->poll_query_until('postgres', "SELECT writer_pid IS NOT NULL AND writer_pid <> $pid FROM grouplog.status");
@@ -300,7 +294,7 @@ sub keys_between
 
 	write_bytes($file, $offset + 1000, 'X');
 	$node->start;
-	wait_open();
+	wait_open($node);
 	my ($state, $message) = sql_error($node, 'SELECT * FROM grouplog.read()');
 	is($state, 'XX001', 'H7 bit flipped in an older file: a read stops there');
 	like($message, qr/LSN \Q$bad\E in file ".*\Q$middle->{name}\E"/, '... naming LSN and file');
@@ -327,7 +321,7 @@ sub keys_between
 	my ($file, $offset) = file_at($node, $lsn{$key});
 	my $right = read_bytes($file, $offset, 4);
 	$node->start;
-	wait_open();
+	wait_open($node);
 	foreach my $case (@lengths)
 	{
 		my ($name, $bytes) = @$case;
@@ -354,7 +348,7 @@ sub keys_between
 		restore_log($node, 'many');
 		write_bytes($file, $offset, $bytes);
 		$node->start;
-		wait_open();
+		wait_open($node);
 		is(status($node, 'state'), 'open', "H9 length $name in the last record: open");
 		is(keys_there(), join("\n", @all_keys[ 0 .. $#all_keys - 1 ]), '... and all before it is read');
 		kill_server($node);
@@ -369,7 +363,7 @@ sub keys_between
 	my $gap = lsn_text($missing->{first});
 	unlink $missing->{path};
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(status($node, 'state'), 'corrupt', 'H8 a missing file: corrupt');
 	my ($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
 	is($state, 'XX001', 'H8 appends fail');
@@ -388,7 +382,7 @@ sub keys_between
 	append_batch(6, 2, 100);
 	kill_server($node);
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(keys_there(), "$before\n6.1\n6.2", 'H8 ... and appends after it survive');
 	kill_server($node);
 
@@ -398,7 +392,7 @@ sub keys_between
 	my ($file, $offset) = file_at($node, $lsn{$key});
 	cut_file($file, $offset);
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(status($node, 'state'), 'corrupt', 'H8 a middle file cut at a record boundary: corrupt');
 	($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
 	like($message, qr/\Q$missing->{name}\E/, 'H8 ... the file is named');
@@ -410,7 +404,7 @@ sub keys_between
 	restore_log($node, 'many');
 	write_bytes($file, $offset, "\0" x ($missing->{bytes} - $offset));
 	$node->start;
-	wait_open();
+	wait_open($node);
 	($state, $message) = sql_error($node, 'SELECT * FROM grouplog.read()');
 	is($state, 'XX001', 'H8 zeros in a middle file: a read stops there');
 	kill_server($node);
@@ -419,7 +413,7 @@ sub keys_between
 	restore_log($node, 'many');
 	unlink $files[0]{path};
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(status($node, 'state'), 'open', 'H8 without its oldest file the log opens');
 	is(keys_there(), keys_between($files[1]{first}, 2**62), 'H8 ... and the rest is read');
 	kill_server($node);
@@ -433,20 +427,20 @@ sub keys_between
 	restore_log($node, 'many');
 	cut_file($newest->{path}, 4096);
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(status($node, 'state'), 'open', 'H3 newest file header only: open');
 	is(keys_there(), $before, 'H3 ... with the records before it');
 	append_batch(7, 2, 100);
 	kill_server($node);
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(keys_there(), "$before\n7.1\n7.2", 'H3 ... and appends go on');
 	kill_server($node);
 
 	restore_log($node, 'many');
 	write_bytes($newest->{path}, 4096, join '', map { chr int rand 256 } 1 .. 8192);
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(keys_there(), $before, 'H3 garbage after the header: torn') if status($node, 'state') eq 'open';
 	like(status($node, 'recovery'), qr/^(torn|corrupt)/, 'H3 garbage after the header: said');
 	kill_server($node);
@@ -459,7 +453,7 @@ sub keys_between
 		restore_log($node, 'many');
 		$case->[1]->($newest->{path});
 		$node->start;
-		wait_open();
+		wait_open($node);
 		is(status($node, 'state'), 'corrupt', "H3 newest file $case->[0]: corrupt");
 		my ($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
 		like($message, qr/\Q$newest->{name}\E/, '... and it is named');
@@ -469,7 +463,7 @@ sub keys_between
 		append_batch(7, 2, 100);
 		kill_server($node);
 		$node->start;
-		wait_open();
+		wait_open($node);
 		is(status($node, 'state'), 'open', '... accept_end opens it, for good');
 		is(keys_there(), "$before\n7.1\n7.2", '... appends go on');
 		kill_server($node);
@@ -524,14 +518,14 @@ foreach my $kind ('symbolic link', 'directory')
 
 	my $position = log_position($node);
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(status($node, 'state'), 'open', 'H10 strangers in the directory: open');
 	is(keys_there(), join("\n", @all_keys), 'H10 ... every record is read');
 	like(log_since($node, $position), qr/files in log directory "grouplog" are not grouplog's/, 'H10 ... they are mentioned');
 	append_batch("g$_", 100, 8000) foreach 1 .. 2;
 	$node->safe_psql('postgres', 'SELECT grouplog.truncate(durable_lsn) FROM grouplog.status');
 	$node->restart;
-	wait_open();
+	wait_open($node);
 	my @gone = grep { !-e "$directory/$_" && !-l "$directory/$_" } keys %strangers,
 	  'folder/file', 'spare-00000FFF', 'dangling';
 	is("@gone", '', 'H10 ... none is removed');
@@ -548,7 +542,7 @@ foreach my $kind ('symbolic link', 'directory')
 	rename $newest->{path}, scratch('moved.seg') or die;
 	symlink scratch('moved.seg'), $newest->{path} or die;
 	$node->start;
-	wait_open();
+	wait_open($node);
 	my $answer = status($node, 'state') eq 'open' ? 'open, without its records' : 'refused';
 	$answer = 'open' if $answer ne 'refused' && keys_there() eq join("\n", @all_keys);
 	isnt($answer, 'open, without its records',
@@ -561,7 +555,7 @@ foreach my $kind ('symbolic link', 'directory')
 	restore_log($node, 'many');
 	unlink "$directory/control" or die;
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(status($node, 'state'), 'unavailable', 'control file missing: the log does not open');
 	my ($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
 	is($state, 'XX001', '... appends say why');
@@ -578,7 +572,7 @@ foreach my $kind ('symbolic link', 'directory')
 		restore_log($node, 'many');
 		$case->[1]->();
 		$node->start;
-		wait_open();
+		wait_open($node);
 		is(status($node, 'state'), 'unavailable', "control file $case->[0]: the log does not open");
 		($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
 		like($message, qr/control file ".*control" is damaged/, '... and says so');
@@ -589,7 +583,7 @@ foreach my $kind ('symbolic link', 'directory')
 	restore_log($node, 'many');
 	rename "$directory/control", scratch('control') or die;
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(status($node, 'state'), 'unavailable', 'control file away');
 	rename scratch('control'), "$directory/control" or die;
 	ok($node->poll_query_until('postgres', q(SELECT state = 'open' FROM grouplog.status)), '... and back: the log opens');
@@ -605,7 +599,7 @@ foreach my $kind ('symbolic link', 'directory')
 	system('cp', '-a', $directory, log_directory($other)) == 0 or die;
 	$other->start;
 	$other->safe_psql('postgres', 'CREATE EXTENSION grouplog');
-	$other->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	wait_open($other);
 	is(status($other, 'state'), 'unavailable', "another cluster's log does not open");
 	my ($state, $message) = sql_error($other, q(SELECT grouplog.append('x')));
 	is($state, '55000', '... appends say why');
@@ -621,7 +615,7 @@ foreach my $kind ('symbolic link', 'directory')
 		'adopted: but are there');
 	$other->adjust_conf('postgresql.conf', 'grouplog.adopt', 'off');
 	$other->restart;
-	$other->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	wait_open($other);
 	is(status($other, 'state'), 'open', 'adopted once, it is ours');
 
 	# a file of another log
@@ -635,7 +629,7 @@ foreach my $kind ('symbolic link', 'directory')
 	is($foreign->{name}, $files[0]{name}, 'a file of another log has the same name');
 	system('cp', '-a', $foreign->{path}, $files[0]{path}) == 0 or die;
 	$node->start;
-	wait_open();
+	wait_open($node);
 	is(status($node, 'state'), 'unavailable', '... but is not taken for one of this log');
 	($state, $message) = sql_error($node, q(SELECT grouplog.append('x')));
 	like($message, qr/another log/, '... appends say why');
@@ -652,7 +646,7 @@ foreach my $kind ('symbolic link', 'directory')
 	$node->start;
 	$node->safe_psql('postgres', q(SELECT grouplog.append('first')));
 	$other->start;
-	$other->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	wait_open($other);
 	is(status($other, 'state'), 'unavailable', 'two servers on one directory: the second one does not open it');
 	($state, $message) = sql_error($other, q(SELECT grouplog.append('x')));
 	is($state, '55006', '... appends say why');

@@ -156,7 +156,7 @@ my $recycled = sub {
 		kill_server($node);
 		finish_load($load);
 		$node->start;
-		$node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+		wait_open($node);
 		$recycled->();
 		check_ledger($node, $ledger, "H6 crash $round while recycling");
 		is($node->safe_psql('postgres', 'SELECT bool_and(ok) FROM grouplog.verify()'), 't', '... verify agrees');

@@ -61,7 +61,7 @@ $recycled->();
 check_ledger($node, $ledger, 'H11 faults while recycling');
 kill_server($node);
 $node->start;
-$node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+wait_open($node);
 $recycled->();
 check_ledger($node, $ledger, 'H11 faults while recycling, after a crash');
 
@@ -92,7 +92,7 @@ foreach my $case (
 		finish_load($load);
 		clear_faults();
 		start_with_faults($node);
-		$node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+		wait_open($node);
 		is(status($node, 'state'), 'open', "$name: the log opens");
 		$recycled->();
 		check_ledger($node, $ledger, $name, $mode eq 'periodic' ? (lossy => only_the_end($load)) : ());

@@ -33,7 +33,7 @@ sub opened
 {
 	my ($node) = @_;
 
-	$node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	wait_open($node);
 	return status($node, 'state');
 }
 

@@ -35,7 +35,7 @@ sub found
 
 	$node->append_conf('postgresql.conf', "grouplog.io_method = '$method'");
 	$node->start;
-	$node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status));
+	wait_open($node);
 	my $found = join ' | ', $node->safe_psql('postgres', 'SELECT state, recovery, problem FROM grouplog.status'),
 	  ($node->psql('postgres', 'SELECT count(*), md5(string_agg(md5(payload), lsn::text)) FROM grouplog.read_text()'))[1] // 'no';
 	my $used = $node->safe_psql('postgres', 'SELECT io_method FROM grouplog.status');

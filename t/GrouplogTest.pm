@@ -21,7 +21,7 @@ our @EXPORT = (
 	@Ledger::EXPORT,
 	@Load::EXPORT,
 	qw(
-	  new_node kill_server wait_for_server writer_pid wait_for_writer status log_since log_position
+	  new_node kill_server wait_for_server wait_open writer_pid wait_for_writer status log_since log_position
 	  sql_error segment_files log_directory save_log restore_log read_bytes write_bytes
 	  cut_file file_at build_library build_program
 	  use_faults set_fault clear_faults fault_hits set_clock start_with_faults
@@ -129,6 +129,15 @@ sub wait_for_server
 
 	return wait_until(
 		sub { system('pg_isready', '-q', '-d', $node->connstr('postgres')) == 0 });
+}
+
+# Until the log is open, or it is known why it does not open.
+sub wait_open
+{
+	my ($node) = @_;
+
+	$node->poll_query_until('postgres', q(SELECT state <> 'starting' FROM grouplog.status))
+	  or die 'the log does not open';
 }
 
 sub writer_pid
