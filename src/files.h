@@ -33,12 +33,6 @@ extern GlCurrentFile gl_current;
 /* Learn what lies in the directory; gl_control has been read. */
 extern void gl_files_start(const GlCatalog *catalog);
 
-/* Find out whether the file system has direct I/O, and which sync method to use. */
-extern void gl_files_probe(void);
-
-/* The flags beside O_RDWR for the file being written. */
-extern int	gl_files_open_flags(void);
-
 /*
  * Take over at first_lsn with a new file: header (with what lies before
  * first_lsn in its block, from the ring), sync, rename, directory sync.

@@ -20,6 +20,7 @@
 #include "shared.h"
 #include "spares.h"
 #include "storage/ipc.h"
+#include "sync_method.h"
 #include "tail.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -197,7 +198,7 @@ static bool
 open_files(const GlCatalog *catalog, GlError *error)
 {
 	gl_files_start(catalog);
-	gl_files_probe();
+	gl_sync_method_probe();
 	return gl_spares_start(error);
 }
 

@@ -25,6 +25,7 @@
 #include "miscadmin.h"
 #include "shared.h"
 #include "storage/fd.h"
+#include "sync_method.h"
 #include "utils/memutils.h"
 
 #define CHUNK_SIZE		(1024 * 1024)
@@ -220,7 +221,7 @@ static bool
 fill_begin(GlError *error)
 {
 	char		path[MAXPGPATH];
-	int			direct = gl_files_open_flags() & O_DIRECT;
+	int			direct = gl_sync_method_open_flags() & O_DIRECT;
 
 	if (zeros == NULL)
 	{

@@ -51,6 +51,7 @@
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/procsignal.h"
+#include "sync_method.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -451,7 +452,7 @@ resume(GlError *error)
 		return false;
 	atomic_store(&gl_shared->fsync_on, enableFsync ? 1 : 0);
 	gl_files_start(catalog);
-	gl_files_probe();
+	gl_sync_method_probe();
 	if (!gl_spares_start(error))
 		return false;
 	gl_flush_start();
