@@ -13,7 +13,7 @@
 #	make sanitize         unit tests and simulations with sanitizers
 #	make model            the models in test/model, with spin
 #	make bench            measure it beside its peers (under 10 minutes);
-#	                      make bench-full: everything (hours). See bench/README.md
+#	                      make bench-full: everything (an hour). See bench/README.md
 #	make soak             everything at once for an hour, in a private installation;
 #	                      GROUPLOG_SOAK_SECONDS=600 for ten minutes
 #	make installcheck     SQL tests against a running server (preloaded)

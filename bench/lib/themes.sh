@@ -89,9 +89,9 @@ theme_payloads() {
 
   if [ "$size" = full ]; then
     mapfile -t cells < <(cells_of "1 8 64" "16 256 4096" "$seconds" "${peers[@]}" batch adaptive periodic redis)
-    matrix payloads own 3 0 "${cells[@]}"
+    matrix payloads own 2 0 "${cells[@]}"
     mapfile -t cells < <(cells_of "1 8" 65536 "$seconds" "${peers[@]}" batch adaptive periodic)
-    matrix payloads own 3 0 "${cells[@]}"
+    matrix payloads own 2 0 "${cells[@]}"
 
     # a record is at most a quarter of the buffers
     query "ALTER SYSTEM SET grouplog.buffers = '16MB'"
@@ -100,7 +100,7 @@ theme_payloads() {
     wait_until_open
     counters_reset
     mapfile -t cells < <(cells_of "1 8" 1048576 "$seconds" "${peers[@]}" batch adaptive periodic)
-    matrix payloads own 3 0 "${cells[@]}"
+    matrix payloads own 2 0 "${cells[@]}"
     query "ALTER SYSTEM RESET grouplog.buffers"
     stop_server
     start_server

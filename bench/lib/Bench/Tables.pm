@@ -67,7 +67,8 @@ sub by_clients
 	{
 		$text .= "| $clients | " . join(' | ', map { latencies($data, $theme, $_, $clients, $payload) } @variants) . " |\n";
 	}
-	return $text . records_a_sync($data, $theme, $payload, \@clients, @variants) . processor_time($data, $theme, $payload, \@clients, @variants);
+	return $text . records_a_sync($data, $theme, $payload, \@clients, @variants)
+	  . ($theme eq 'clients' ? processor_time($data, $theme, $payload, \@clients, @variants) : '');
 }
 
 sub latencies
