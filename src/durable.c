@@ -102,7 +102,8 @@ gl_wait_until(uint64 lsn, int64 deadline_us)
 			}
 			slice = Min(slice, (long) (rest / 1000) + 1);
 		}
-		gl_wakeup_sleep(&gl_shared->durable, gl_durable_topics(lsn, lsn + 1), seen, slice, gl_wait_event(GL_WAIT_APPEND_DURABLE));
+		gl_wakeup_sleep(&gl_shared->durable, gl_durable_topics(lsn, lsn + 1), seen, slice,
+						gl_wait_event(GL_WAIT_APPEND_DURABLE));
 		CHECK_FOR_INTERRUPTS();
 		gl_gate_check_writer();
 

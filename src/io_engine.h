@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * io_engine.h
- *		What the two engines of io.h share; private to io.c and io_uring.c.
+ *		What the two engines of io.h share.  Besides them only lone.c uses it, to
+ *		carry out an operation at once, without an engine.
  *
  * An operation is a sequence of steps: writes until every byte is out, then
- * perhaps one sync; or one read.  Which step comes next depends only on the operation and on
- * the result of the step before, so io.c decides that for both engines; an
- * engine carries out steps, nothing else.
+ * perhaps one sync; or one read.  Which step comes next depends only on the
+ * operation and on the result of the step before, so io.c decides that for both
+ * engines; an engine carries out steps, nothing else.
  *
  *	gl_io_begin --> WRITE --short--> WRITE --all--> SYNC --> END
  *	          |       |                |              |

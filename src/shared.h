@@ -135,8 +135,9 @@ typedef struct GlShared
 	 * How the writer sleeps: until sleep_until_us (0: it is awake, or waits for
 	 * I/O, and looks at everything before it sleeps), or until `joins`, the
 	 * count of all waiting appends ever published, reaches join_target (or, at
-	 * GL_FIRST_ADAPTIVE, with the first append in mode adaptive).  An appender that finds its wish earlier takes sleep_until_us by an exchange
-	 * with 0 and sets the latch.
+	 * GL_FIRST_ADAPTIVE, with the first append in mode adaptive).  An appender
+	 * that finds its wish earlier takes sleep_until_us by an exchange with 0 and
+	 * sets the latch.
 	 */
 	alignas(GL_CACHE_LINE) _Atomic int64 sleep_until_us;
 	_Atomic uint64 join_target;

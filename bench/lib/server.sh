@@ -173,5 +173,6 @@ record_machine() {
 }
 
 record_io() {
+  record "PostgreSQL's WAL, $1" "wal_sync_method $(query "SHOW wal_sync_method")"
   record "grouplog I/O, $1" "$(query "SELECT io_method || ', ' || sync_method || ', fsync ' || CASE WHEN fsync THEN 'on' ELSE 'off' END FROM grouplog.status")"
 }
