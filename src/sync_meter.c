@@ -17,6 +17,8 @@
  */
 #include "sync_meter.h"
 
+#include <stdbool.h>
+
 /*
  * A meter: so many stalls, each of at least so many times the usual, after at
  * least so many syncs, as many as the last time but for this part, and no less
@@ -51,85 +53,84 @@ most(double a, double b)
 
 /* A stall on a volume of which that is not known: is it as due as a meter's? */
 static void
-suspect_meter(GlPolicy *policy, double took_us, double cost_us)
+suspect_meter(GlMeter *meter, double took_us, double cost_us)
 {
-	double		change = policy->due_syncs > 0 ? (double) policy->spent_syncs / policy->due_syncs : 1;
+	double		change = meter->due_syncs > 0 ? (double) meter->spent_syncs / meter->due_syncs : 1;
 
-	if (took_us < STALL_PART * cost_us * policy->spent_syncs)
-		policy->stalls = 0;
+	if (took_us < STALL_PART * cost_us * meter->spent_syncs)
+		meter->stalls = 0;
 	else if (change < 1 - STALL_UNEVEN || change > 1 + STALL_UNEVEN)
-		policy->stalls = 1;
+		meter->stalls = 1;
 	else
-		policy->stalls++;
+		meter->stalls++;
 
-	if (policy->stalls >= METER_STALLS)
+	if (meter->stalls >= METER_STALLS)
 	{
-		policy->meter_us = cost_us;
-		policy->meter_most_us = cost_us;
-		policy->company = 0;
+		meter->cost_us = cost_us;
+		meter->most_us = cost_us;
 	}
 }
 
 /* A stall on a volume that counts syncs: what does one cost? */
 static void
-read_meter(GlPolicy *policy, double cost_us)
+read_meter(GlMeter *meter, double cost_us)
 {
-	double		sync_us = policy->spent_us / policy->spent_syncs;
+	double		sync_us = meter->spent_us / meter->spent_syncs;
 
 	/*
 	 * A meter's syncs cannot cost more than the time for each of them, idle or
 	 * not, so the least counts; unless it has become more than that in syncs
 	 * alone.
 	 */
-	policy->meter_most_us = least(policy->meter_most_us, cost_us);
-	policy->meter_most_us = most(policy->meter_most_us, sync_us);
+	meter->most_us = least(meter->most_us, cost_us);
+	meter->most_us = most(meter->most_us, sync_us);
 
-	if (cost_us > METER_DOUBT * policy->meter_most_us)
+	if (cost_us > METER_DOUBT * meter->most_us)
 	{
-		policy->meter_us = 0;
-		policy->stalls = 0;
+		meter->cost_us = 0;
+		meter->stalls = 0;
 	}
 	else
-		policy->meter_us = least(policy->meter_most_us, cost_us);
+		meter->cost_us = least(meter->most_us, cost_us);
 }
 
 void
-gl_meter_sync_done(GlPolicy *policy, double took_us, int64_t now_us)
+gl_meter_sync_done(GlMeter *meter, double usual_us, double took_us, int64_t now_us)
 {
-	bool		metered = policy->meter_us > 0;
-	double		since_us = (double) (now_us - policy->stall_us);
+	bool		metered = meter->cost_us > 0;
+	double		since_us = (double) (now_us - meter->stall_us);
 
-	policy->spent_us += took_us;
-	policy->spent_syncs++;
+	meter->spent_us += took_us;
+	meter->spent_syncs++;
 
-	if (took_us < most(STALL * policy->sync_us, policy->meter_us) || policy->spent_syncs < STALL_SYNCS)
+	if (took_us < most(STALL * usual_us, meter->cost_us) || meter->spent_syncs < STALL_SYNCS)
 	{
-		if (metered && policy->spent_syncs > policy->due_syncs)
+		if (metered && meter->spent_syncs > meter->due_syncs)
 		{
-			policy->meter_us -= policy->meter_us / METER_FADING;
-			if (policy->meter_us < 1.5 * policy->sync_us)
+			meter->cost_us -= meter->cost_us / METER_FADING;
+			if (meter->cost_us < 1.5 * usual_us)
 			{
 				/* The next stall that is due would bring it back. */
-				policy->meter_us = 0;
-				policy->stalls = METER_STALLS - 1;
+				meter->cost_us = 0;
+				meter->stalls = METER_STALLS - 1;
 			}
 		}
 		return;
 	}
 
 	/* A hiccup between two stalls is none. */
-	if (!metered && took_us < STALL_PART * since_us && took_us < policy->stall_took_us / 2 &&
-		policy->spent_syncs < STALL_FORGOTTEN)
+	if (!metered && took_us < STALL_PART * since_us && took_us < meter->stall_took_us / 2 &&
+		meter->spent_syncs < STALL_FORGOTTEN)
 		return;
 
 	if (metered)
-		read_meter(policy, since_us / policy->spent_syncs);
+		read_meter(meter, since_us / meter->spent_syncs);
 	else
-		suspect_meter(policy, took_us, since_us / policy->spent_syncs);
+		suspect_meter(meter, took_us, since_us / meter->spent_syncs);
 
-	policy->stall_took_us = took_us;
-	policy->stall_us = now_us;
-	policy->due_syncs = policy->spent_syncs;
-	policy->spent_us = 0;
-	policy->spent_syncs = 0;
+	meter->stall_took_us = took_us;
+	meter->stall_us = now_us;
+	meter->due_syncs = meter->spent_syncs;
+	meter->spent_us = 0;
+	meter->spent_syncs = 0;
 }

@@ -8,12 +8,25 @@
 #ifndef GROUPLOG_SYNC_METER_H
 #define GROUPLOG_SYNC_METER_H
 
-#include "sync_policy.h"
+#include <stdint.h>
+
+/* All zeros: nothing is known.  The fields are the meter's own, but for cost_us. */
+typedef struct GlMeter
+{
+	double		cost_us;		/* the time that each sync uses up; 0: not such a volume */
+	double		most_us;		/* what that may be at most */
+	uint32_t	stalls;			/* so far, each as due as a meter's */
+	double		stall_took_us;	/* the last of them: how long, ... */
+	int64_t		stall_us;		/* ... and when it was over; since then: */
+	double		spent_us;		/* time in syncs, ... */
+	uint32_t	spent_syncs;	/* ... and how many */
+	uint32_t	due_syncs;		/* how many it was the last time */
+} GlMeter;
 
 /*
- * A sync that took took_us is done at now_us, and the usual one takes
- * policy->sync_us: what does it say of a meter?  Sets policy->meter_us.
+ * A sync that took took_us is done at now_us, and the usual one takes usual_us:
+ * what does it say of a meter?  Sets cost_us.
  */
-extern void gl_meter_sync_done(GlPolicy *policy, double took_us, int64_t now_us);
+extern void gl_meter_sync_done(GlMeter *meter, double usual_us, double took_us, int64_t now_us);
 
 #endif							/* GROUPLOG_SYNC_METER_H */

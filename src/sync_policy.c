@@ -58,8 +58,6 @@
  */
 #include "sync_policy.h"
 
-#include "sync_meter.h"
-
 #include <assert.h>
 
 /* A new sample's weight in all smoothed values is one in so many. */
@@ -251,7 +249,7 @@ expect(GlPolicy *policy, const GlPending *pending)
 {
 	GlPolicyLesson *lesson;
 
-	if (policy->meter_us == 0)
+	if (policy->meter.cost_us == 0)
 		learn(policy, pending);
 
 	/* How many come together?  A crowd may be several bursts, or one grown. */
@@ -280,7 +278,7 @@ expect(GlPolicy *policy, const GlPending *pending)
 	policy->candidates = policy->crowd ? policy->released : policy->burst;
 	policy->expected = policy->carried;
 
-	if (policy->meter_us > 0)
+	if (policy->meter.cost_us > 0)
 	{
 		double		company = policy->released + policy->carried;
 
@@ -315,7 +313,7 @@ expect(GlPolicy *policy, const GlPending *pending)
 static int64_t
 pace_us(const GlPolicy *policy, const GlPolicyConfig *config)
 {
-	return policy->done_us + min_time((int64_t) (policy->meter_us - policy->sync_us),
+	return policy->done_us + min_time((int64_t) (policy->meter.cost_us - policy->sync_us),
 									  config->adaptive_window_us);
 }
 
@@ -352,7 +350,7 @@ decide_adaptive(GlPolicy *policy, const GlPolicyConfig *config,
 		silence_us = min_time(silence_us, SILENCE * (join_us - policy->wait_start_us));
 	silence_us = max_time(silence_us, (int64_t) (policy->sync_us / SHORT_SILENCE));
 	deadline_us = min_time(policy->wait_start_us + patience_us, join_us + silence_us);
-	if (policy->meter_us > 0)
+	if (policy->meter.cost_us > 0)
 		deadline_us = pace_us(policy, config);
 
 	if (deadline_us <= now_us)
@@ -409,7 +407,7 @@ gl_policy_decide(GlPolicy *policy, const GlPolicyConfig *config,
 		 * Those just released will be back in a moment: the first of them need
 		 * not wake the writer.
 		 */
-		int64_t		look_us = policy->meter_us > 0 ? pace_us(policy, config) :
+		int64_t		look_us = policy->meter.cost_us > 0 ? pace_us(policy, config) :
 			policy->done_us + (int64_t) (policy->sync_us / MISSED_BY);
 
 		if (now_us < look_us)
@@ -449,7 +447,7 @@ gl_policy_cut(GlPolicy *policy, const GlPending *pending, int64_t now_us)
 		/* If all came, more might have.  A meter's waits are for all there are. */
 		if (pending->waiters >= policy->expected)
 			smooth(&lesson->share, 1.0, SMOOTHING);
-		else if (policy->candidates > 0 && policy->meter_us == 0)
+		else if (policy->candidates > 0 && policy->meter.cost_us == 0)
 			smooth(&lesson->share,
 				   (double) (pending->waiters - policy->carried) / policy->candidates,
 				   SHARE_SMOOTHING);
@@ -465,7 +463,11 @@ gl_policy_done(GlPolicy *policy, int64_t now_us)
 		policy->sync_us = took_us;
 	else
 	{
-		gl_meter_sync_done(policy, took_us, now_us);
+		bool		metered = policy->meter.cost_us > 0;
+
+		gl_meter_sync_done(&policy->meter, policy->sync_us, took_us, now_us);
+		if (!metered)
+			policy->company = 0;
 		if (took_us > policy->sync_us * SYNC_CLAMP)
 			took_us = policy->sync_us * SYNC_CLAMP;
 		smooth(&policy->tail,

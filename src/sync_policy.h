@@ -26,6 +26,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sync_meter.h"
+
 typedef enum GlSyncMode
 {
 	GL_SYNC_PERIODIC = 0,
@@ -98,16 +100,8 @@ typedef struct GlPolicy
 	double		tail;			/* smoothed part of a sync that is left after half the
 								 * usual time: 0.5 if all take the same, more if not */
 
-	/* A volume that counts syncs: see sync_meter.c. */
-	double		meter_us;		/* the time that each sync uses up; 0: not such a volume */
-	double		meter_most_us;	/* what that may be at most */
+	GlMeter		meter;			/* a volume that counts syncs is known by it; there: */
 	double		company;		/* sessions about; falls slowly */
-	uint32_t	stalls;			/* so far, each as due as a meter's */
-	double		stall_took_us;	/* the last of them: how long, ... */
-	int64_t		stall_us;		/* ... and when it was over; since then: */
-	double		spent_us;		/* time in syncs, ... */
-	uint32_t	spent_syncs;	/* ... and how many */
-	uint32_t	due_syncs;		/* how many it was the last time */
 
 	/* The last group that was synced. */
 	int64_t		cut_us;			/* when it was cut */

@@ -773,7 +773,7 @@ test_adaptive_meter(void **state)
 	(void) state;
 	for (int i = 0; i < 6; i++)
 		meter_period(8);
-	assert_true(policy.meter_us > 4000 && policy.meter_us < 5500);
+	assert_true(policy.meter.cost_us > 4000 && policy.meter.cost_us < 5500);
 
 	/* A slow return is waited for, though a usual sync is over long before. */
 	append(GL_SYNC_ADAPTIVE);
@@ -813,7 +813,7 @@ test_adaptive_meter(void **state)
 		sleep_until_sync();
 		sync_group(200);
 	}
-	assert_true(policy.meter_us == 0);
+	assert_true(policy.meter.cost_us == 0);
 }
 
 /* A stall now and then is no meter. */
@@ -827,7 +827,7 @@ test_adaptive_stalls_are_no_meter(void **state)
 		append_many(GL_SYNC_ADAPTIVE, 4);
 		decide(false);
 		sync_group(i == 1500 ? 250 * SYNC : i % 37 == 36 ? 9 * SYNC : SYNC);
-		assert_true(policy.meter_us == 0);
+		assert_true(policy.meter.cost_us == 0);
 	}
 }
 
