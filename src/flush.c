@@ -298,7 +298,10 @@ gl_flush_take_back(int64 now_us, GlError *error)
 	lone_at_work = flushes != lone_flushes_seen;
 	if (lone_at_work)
 	{
-		/* To the policy the last of them is a group as any other. */
+		/*
+		 * To the policy the last of them is a group as any other, and the time of
+		 * those before it is idle: of a meter it would have to know their stalls.
+		 */
 		gl_pending_reset(&pending);
 		gl_pending_add(&pending, GL_SYNC_ADAPTIVE, true, atomic_load(&gl_shared->lone_cut_us), 0);
 		gl_policy_cut(&policy, &pending, atomic_load(&gl_shared->lone_cut_us));

@@ -53,28 +53,28 @@ most(double a, double b)
 
 /* A stall on a volume of which that is not known: is it as due as a meter's? */
 static void
-suspect_meter(GlMeter *meter, double took_us, double cost_us)
+suspect_meter(GlMeter *meter, double took_us, double since_us)
 {
 	double		change = meter->due_syncs > 0 ? (double) meter->spent_syncs / meter->due_syncs : 1;
+	double		cost_us = since_us / meter->spent_syncs;
 
-	if (took_us < STALL_PART * cost_us * meter->spent_syncs)
+	if (took_us < STALL_PART * (since_us - meter->idle_us))
 		meter->stalls = 0;
 	else if (change < 1 - STALL_UNEVEN || change > 1 + STALL_UNEVEN)
 		meter->stalls = 1;
 	else
 		meter->stalls++;
 
+	meter->most_us = meter->stalls <= 1 ? cost_us : least(meter->most_us, cost_us);
 	if (meter->stalls >= METER_STALLS)
-	{
-		meter->cost_us = cost_us;
-		meter->most_us = cost_us;
-	}
+		meter->cost_us = meter->most_us;
 }
 
 /* A stall on a volume that counts syncs: what does one cost? */
 static void
-read_meter(GlMeter *meter, double cost_us)
+read_meter(GlMeter *meter, double since_us)
 {
+	double		cost_us = since_us / meter->spent_syncs;
 	double		sync_us = meter->spent_us / meter->spent_syncs;
 
 	/*
@@ -85,13 +85,27 @@ read_meter(GlMeter *meter, double cost_us)
 	meter->most_us = least(meter->most_us, cost_us);
 	meter->most_us = most(meter->most_us, sync_us);
 
-	if (cost_us > METER_DOUBT * meter->most_us)
+	/* That waits did not help is told by the time that was not idle. */
+	if (since_us - meter->idle_us > METER_DOUBT * meter->most_us * meter->spent_syncs)
 	{
 		meter->cost_us = 0;
 		meter->stalls = 0;
 	}
 	else
-		meter->cost_us = least(meter->most_us, cost_us);
+		meter->cost_us = meter->most_us;
+}
+
+/*
+ * A pause longer than any wait for the meter, or while that is not known longer
+ * than a stall, is idle time, such as that of a lone session's own flushes.
+ */
+void
+gl_meter_sync_starts(GlMeter *meter, double pause_us)
+{
+	double		usual_us = meter->cost_us > 0 ? meter->cost_us : meter->stall_took_us;
+
+	if (pause_us > usual_us)
+		meter->idle_us += pause_us - usual_us;
 }
 
 void
@@ -124,13 +138,14 @@ gl_meter_sync_done(GlMeter *meter, double usual_us, double took_us, int64_t now_
 		return;
 
 	if (metered)
-		read_meter(meter, since_us / meter->spent_syncs);
+		read_meter(meter, since_us);
 	else
-		suspect_meter(meter, took_us, since_us / meter->spent_syncs);
+		suspect_meter(meter, took_us, since_us);
 
 	meter->stall_took_us = took_us;
 	meter->stall_us = now_us;
 	meter->due_syncs = meter->spent_syncs;
 	meter->spent_us = 0;
 	meter->spent_syncs = 0;
+	meter->idle_us = 0;
 }

@@ -14,14 +14,18 @@
 typedef struct GlMeter
 {
 	double		cost_us;		/* the time that each sync uses up; 0: not such a volume */
-	double		most_us;		/* what that may be at most */
+	double		most_us;		/* what that may be at most, by the stalls so far */
 	uint32_t	stalls;			/* so far, each as due as a meter's */
 	double		stall_took_us;	/* the last of them: how long, ... */
 	int64_t		stall_us;		/* ... and when it was over; since then: */
 	double		spent_us;		/* time in syncs, ... */
-	uint32_t	spent_syncs;	/* ... and how many */
+	uint32_t	spent_syncs;	/* ... and how many; and time ... */
+	double		idle_us;		/* ... without a sync that no wait was the cause of */
 	uint32_t	due_syncs;		/* how many it was the last time */
 } GlMeter;
+
+/* A sync starts, pause_us after the last one was done. */
+extern void gl_meter_sync_starts(GlMeter *meter, double pause_us);
 
 /*
  * A sync that took took_us is done at now_us, and the usual one takes usual_us:

@@ -431,6 +431,7 @@ gl_policy_cut(GlPolicy *policy, const GlPending *pending, int64_t now_us)
 	policy->waited = policy->waiting && policy->sync_us > 0;
 	policy->waiting = false;
 	policy->cut_us = now_us;
+	gl_meter_sync_starts(&policy->meter, (double) (now_us - policy->done_us));
 	policy->released = pending->waiters;
 
 	if (policy->waited)

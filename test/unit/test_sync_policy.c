@@ -816,6 +816,44 @@ test_adaptive_meter(void **state)
 	assert_true(policy.meter.cost_us == 0);
 }
 
+/* Quiet costs nothing: what is known of a meter outlasts a pause and a lone period. */
+static void
+test_adaptive_meter_outlasts_quiet(void **state)
+{
+	(void) state;
+	for (int i = 0; i < 6; i++)
+		meter_period(8);
+	for (int i = 0; i < 5; i++)
+	{
+		now += 1000000;
+		meter_period(8);
+		assert_true(policy.meter.cost_us > 4000 && policy.meter.cost_us < 5500);
+	}
+
+	/* Of what a lone session flushed by itself the last counts as a group. */
+	now += 10000000;
+	gl_pending_reset(&pending);
+	append(GL_SYNC_ADAPTIVE);
+	sync_group(200);
+	meter_period(8);
+	assert_true(policy.meter.cost_us > 4000 && policy.meter.cost_us < 5500);
+}
+
+/* It is found though there is a pause before each stall; of those at first, too. */
+static void
+test_adaptive_meter_in_bursts(void **state)
+{
+	(void) state;
+	for (int i = 0; i < 5; i++)
+	{
+		now += 1000000;
+		meter_period(8);
+	}
+	assert_true(policy.meter.cost_us > 0);
+	meter_period(8);
+	assert_true(policy.meter.cost_us > 4000 && policy.meter.cost_us < 5500);
+}
+
 /* A stall now and then is no meter. */
 static void
 test_adaptive_stalls_are_no_meter(void **state)
@@ -911,6 +949,8 @@ main(void)
 		cmocka_unit_test_setup(test_adaptive_idempotent, setup),
 		cmocka_unit_test_setup(test_adaptive_stall, setup),
 		cmocka_unit_test_setup(test_adaptive_meter, setup),
+		cmocka_unit_test_setup(test_adaptive_meter_outlasts_quiet, setup),
+		cmocka_unit_test_setup(test_adaptive_meter_in_bursts, setup),
 		cmocka_unit_test_setup(test_adaptive_stalls_are_no_meter, setup),
 		cmocka_unit_test_setup(test_adaptive_forgets, setup),
 		cmocka_unit_test_setup(test_adaptive_failure, setup)
