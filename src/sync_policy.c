@@ -249,7 +249,8 @@ expect(GlPolicy *policy, const GlPending *pending)
 {
 	GlPolicyLesson *lesson;
 
-	if (policy->meter.cost_us == 0)
+	/* That wait, or none, was for a meter, though the sync may just have refuted it. */
+	if (!policy->paced)
 		learn(policy, pending);
 
 	/* How many come together?  A crowd may be several bursts, or one grown. */
@@ -430,6 +431,7 @@ gl_policy_cut(GlPolicy *policy, const GlPending *pending, int64_t now_us)
 	/* Before the first sync there is nothing to measure a wait by. */
 	policy->waited = policy->waiting && policy->sync_us > 0;
 	policy->waiting = false;
+	policy->paced = policy->meter.cost_us > 0;
 	policy->cut_us = now_us;
 	gl_meter_sync_starts(&policy->meter, (double) (now_us - policy->done_us));
 	policy->released = pending->waiters;
@@ -448,7 +450,7 @@ gl_policy_cut(GlPolicy *policy, const GlPending *pending, int64_t now_us)
 		/* If all came, more might have.  A meter's waits are for all there are. */
 		if (pending->waiters >= policy->expected)
 			smooth(&lesson->share, 1.0, SMOOTHING);
-		else if (policy->candidates > 0 && policy->meter.cost_us == 0)
+		else if (policy->candidates > 0 && !policy->paced)
 			smooth(&lesson->share,
 				   (double) (pending->waiters - policy->carried) / policy->candidates,
 				   SHARE_SMOOTHING);

@@ -107,6 +107,7 @@ typedef struct GlPolicy
 	int64_t		cut_us;			/* when it was cut */
 	int64_t		done_us;		/* when it was durable */
 	uint32_t	released;		/* how many waiters that released */
+	bool		paced;			/* it kept the pace of a meter, known when it was cut */
 	bool		waited;			/* it waited for company; then: */
 	bool		waited_probing;
 	int64_t		waited_us;		/* how long, ... */

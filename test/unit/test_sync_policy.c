@@ -854,6 +854,27 @@ test_adaptive_meter_in_bursts(void **state)
 	assert_true(policy.meter.cost_us > 4000 && policy.meter.cost_us < 5500);
 }
 
+/* A wait for a meter teaches nothing of waits without one. */
+static void
+test_adaptive_meter_waits_teach_nothing(void **state)
+{
+	GlPolicyLesson before[2];
+
+	(void) state;
+	for (int i = 0; i < 6; i++)
+		meter_period(8);
+	for (int i = 0; i < 9; i++)
+	{
+		append(GL_SYNC_ADAPTIVE);
+		assert_true(sleep_until_sync() > 3000);
+		assert_true(policy.meter.cost_us > 0);
+		memcpy(before, policy.lessons, sizeof(before));
+		sync_group(i == 8 ? 40000 : 200);
+	}
+	assert_true(policy.meter.cost_us == 0);
+	assert_memory_equal(before, policy.lessons, sizeof(before));
+}
+
 /* A stall now and then is no meter. */
 static void
 test_adaptive_stalls_are_no_meter(void **state)
@@ -951,6 +972,7 @@ main(void)
 		cmocka_unit_test_setup(test_adaptive_meter, setup),
 		cmocka_unit_test_setup(test_adaptive_meter_outlasts_quiet, setup),
 		cmocka_unit_test_setup(test_adaptive_meter_in_bursts, setup),
+		cmocka_unit_test_setup(test_adaptive_meter_waits_teach_nothing, setup),
 		cmocka_unit_test_setup(test_adaptive_stalls_are_no_meter, setup),
 		cmocka_unit_test_setup(test_adaptive_forgets, setup),
 		cmocka_unit_test_setup(test_adaptive_failure, setup)
