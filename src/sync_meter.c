@@ -85,8 +85,11 @@ read_meter(GlMeter *meter, double since_us)
 	meter->most_us = least(meter->most_us, cost_us);
 	meter->most_us = most(meter->most_us, sync_us);
 
-	/* That waits did not help is told by the time that was not idle. */
-	if (since_us - meter->idle_us > METER_DOUBT * meter->most_us * meter->spent_syncs)
+	/*
+	 * Waits did not help?  After idle time nobody knows: in it syncs seem to cost
+	 * more, and a lone session may have used up what a crowd then lacks.
+	 */
+	if (meter->idle_us == 0 && since_us > METER_DOUBT * meter->most_us * meter->spent_syncs)
 	{
 		meter->cost_us = 0;
 		meter->stalls = 0;
