@@ -11,7 +11,8 @@
  *	batch      now; waits
  *	group      append + group_window; waits
  *	adaptive   the moment when those expected to join have joined; never later
- *	           than half a measured sync time, nor than group_window; waits
+ *	           than half a measured sync time, or, on a volume that counts syncs,
+ *	           than the time that the last one uses up; nor than group_window; waits
  *
  * A function of (clock, pending, history, configuration) to (sync now, or sleep
  * until t): no clock, no locks, no server headers, so it is tested and
