@@ -33,8 +33,11 @@
 /* What came before so many syncs without a stall says nothing. */
 #define STALL_FORGOTTEN	1024
 
-/* Its cost fades by one in so many with each sync after the stall was due. */
-#define METER_FADING	64
+/*
+ * Its cost fades by one in so many with each sync after the stall was due.  Each
+ * stall that comes of a guess too low makes everybody wait, so slowly.
+ */
+#define METER_FADING	256
 
 /* It is none if syncs cost so many times as much as they did, for all the waits. */
 #define METER_DOUBT		1.5

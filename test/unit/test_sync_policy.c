@@ -807,7 +807,7 @@ test_adaptive_meter(void **state)
 	sync_group(200);
 
 	/* Without stalls it is forgotten. */
-	for (int i = 0; i < 300; i++)
+	for (int i = 0; i < 1000; i++)
 	{
 		append(GL_SYNC_ADAPTIVE);
 		sleep_until_sync();
