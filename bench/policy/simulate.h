@@ -32,6 +32,8 @@ typedef struct Clients
 	Spread		think;
 	double		stay_us;		/* leaves after about this time; 0: never */
 	double		away_us;		/* and returns after about this time */
+	double		on_us;			/* all are at work for so long together, ... */
+	double		off_us;			/* ... and then away together; 0: no such pauses */
 	bool		fixed;			/* keeps its own mode in every run ... */
 	GlSyncMode	mode;			/* ... which is this one */
 	double		window_us;		/* of a fixed group client */
@@ -51,9 +53,11 @@ typedef struct Cell
 	int			burst;			/* arrivals at one time */
 	Spread		arrival;		/* spread of the time between arrivals */
 	double		least;			/* the rate that adaptive must reach besides; or 0 */
-	bool		by_either;		/* open loop: the better of mean and median wait is judged */
+	bool		by_mean;		/* open loop: the mean wait is judged, not the median */
+	bool		lone;			/* a lone client flushes by itself */
 	bool		meets_fixed;	/* adaptive must reach 0.97 of batch and of group, 10 ms */
-	bool		known;			/* does not hold, for the reason given in its family */
+	bool		known;			/* does not hold, for the reason given in its family; ... */
+	double		known_limit;	/* ... its rate or wait ratio then; 0: that of most */
 } Cell;
 
 typedef struct Result
