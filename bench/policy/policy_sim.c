@@ -680,7 +680,7 @@ metered_others(void)
 			 * never, where a fixed window that happens to fit has no stalls; and a
 			 * guess that falls until there are stalls has some.
 			 */
-			cell.known = loads[l] > 1 && loads[l] <= 5;
+			cell.known = loads[l] > 1;
 			cell.known_limit = loads[l] < 2 ? 5 : 2;
 			if (cell.open_us < 40)
 				continue;
@@ -726,7 +726,7 @@ metered_pauses(void)
 					 * is always there spends in a pause what the others lack then.
 					 */
 					cell.known = ons[o] < meters[m].refill_us || l > 0;
-					cell.known_limit = ons[o] >= meters[m].refill_us ? 0.75 : l == 1 ? 0.1 : 0.35;
+					cell.known_limit = ons[o] >= meters[m].refill_us ? 0.7 : l == 1 ? 0.1 : 0.35;
 					cell.name = cell_name("%s, %d clients for %s%s", meter_name(&meters[m]), clients[n],
 										  time_name(ons[o]), l == 0 ? "" :
 										  l == 1 ? ", one always" : ", one always, thinks 20 ms");
