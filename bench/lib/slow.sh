@@ -58,7 +58,8 @@ slow_steady_start() {
   ${CC:-cc} -O2 -std=gnu11 -D_GNU_SOURCE -o "$work/steady_disk" "$bench/steady/steady_disk.c" $flags -lpthread \
     2>"$work/steady.err" || return 1
   mkdir "$work/steady"
-  (cd / && exec "$work/steady_disk" "$work/slow.img" "$steady_us" "$work/steady") >/dev/null 2>&1 &
+  # in a session of its own: a signal to all of ours must not end a disk that is mounted
+  (cd / && exec setsid "$work/steady_disk" "$work/slow.img" "$steady_us" "$work/steady") >/dev/null 2>&1 &
   slow_steady=$!
   for ((tries = 0; tries < 50; tries++)); do
     [ ! -e "$work/steady/disk" ] || return 0
