@@ -92,7 +92,8 @@ gl_group_file(GlError *error)
 	if (gl_current.fd >= 0 && durable < gl_current.full_end)
 		return true;
 
-	continuation = !first && durable % gl_shared->segment_size != 0;
+	/* A file that failed its first write is left as empty as it was begun. */
+	continuation = !first && !gl_files_newest_full_at(durable);
 	atomic_store(&gl_shared->need_segment, 0);
 	if (!gl_files_activate(durable, first ? atomic_load(&gl_shared->end_before) : durable, error))
 		return false;

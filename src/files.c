@@ -512,6 +512,17 @@ gl_files_keep_budget(int64 now_us)
 	}
 }
 
+bool
+gl_files_newest_full_at(uint64 lsn)
+{
+	const ListedFile *last;
+
+	if (file_count == 0)
+		return false;
+	last = &files[file_count - 1];
+	return gl_segment_full_end(last->first_lsn, last->segment_size) == lsn;
+}
+
 uint64
 gl_files_slack(void)
 {

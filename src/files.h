@@ -66,6 +66,9 @@ extern bool gl_files_recycle_oldest(bool *became_spare, GlError *error);
  */
 extern void gl_files_keep_budget(int64 now_us);
 
+/* Does the newest file end at the LSN because nothing more fits into it? */
+extern bool gl_files_newest_full_at(uint64 lsn);
+
 /* What the newest file would give back if it were left now. */
 extern uint64 gl_files_slack(void);
 

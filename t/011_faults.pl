@@ -70,7 +70,7 @@ sub under_load
 {
 	my $position = log_position($node);
 
-	under_load('H11 write: EIO once', 0 => { calls => ['write'], error => EIO, count => 1 });
+	under_load('H11 write: EIO once', 0 => { calls => ['write'], files => ['segment'], error => EIO, count => 1 });
 	cmp_ok(stat_of('write_errors'), '>=', 1, 'H11 the error is counted');
 	cmp_ok(stat_of('continuations'), '>=', 1, 'H11 a continuation file took over');
 	like(status($node, 'last_error'), qr/could not write to file ".*\.seg": Input\/output error/,
@@ -80,6 +80,33 @@ sub under_load
 
 	under_load('H11 write: EIO once of three', 0 => { calls => ['write'], error => EIO, skip => 3, count => 1 });
 	crash_and_check('H11 write: EIO once of three');
+}
+
+# ---- H11: the first write into a file, which is left as empty as it was begun ----
+{
+	my $segment = 1024 * 1024;
+	my $size = 40_000;
+	my $number = 0;
+	my $left = sub {
+		$segment - lsn_number(status($node, 'durable_lsn')) % $segment;
+	};
+	my $append = sub {
+		my $payload = Ledger::payload_of(9200, ++$number, $size);
+
+		note_append($ledger, 9200, $number, $size,
+			$node->safe_psql('postgres', "SELECT grouplog.append('$payload', 'batch')"));
+	};
+
+	$append->() while $left->() > 36_000;
+	my $position = log_position($node);
+	my $before = stat_of('continuations');
+	set_fault(0, calls => ['write'], files => ['segment'], error => EIO, skip => 1, count => 1);
+	$append->();
+	clear_faults();
+	like(log_since($node, $position), qr/grouplog leaves the file .* from LSN [0-9A-F]+\/[0-9A-F]*00000 on/,
+		'H11 EIO at the first write into a file: it is left');
+	is(stat_of('continuations'), $before + 1, 'H11 ... and the one that took over is counted');
+	crash_and_check('H11 EIO at the first write into a file');
 }
 
 # ---- H14: short writes ----
