@@ -251,7 +251,7 @@ gl_flush_poll(int64 now_us, GlError *error)
 	op.state = GL_IO_IDLE;
 	in_flight = false;
 	gl_group_acknowledge(&group, now_us, enableFsync);
-	gl_policy_done(&policy, now_us);
+	gl_policy_done(&policy, &pending, now_us);
 	gl_slow_sync_done(group.start_ns);
 	count_lone(now_us - policy.cut_us, group.waiters);
 	return GL_FLUSH_ACKNOWLEDGED;
@@ -305,7 +305,8 @@ gl_flush_take_back(int64 now_us, GlError *error)
 		gl_pending_reset(&pending);
 		gl_pending_add(&pending, GL_SYNC_ADAPTIVE, true, atomic_load(&gl_shared->lone_cut_us), 0);
 		gl_policy_cut(&policy, &pending, atomic_load(&gl_shared->lone_cut_us));
-		gl_policy_done(&policy, atomic_load(&gl_shared->lone_done_us));
+		gl_pending_reset(&pending);
+		gl_policy_done(&policy, &pending, atomic_load(&gl_shared->lone_done_us));
 		count_lone(atomic_load(&gl_shared->lone_done_us) - atomic_load(&gl_shared->lone_cut_us), 1);
 		lone_flushes_seen = flushes;
 	}
@@ -319,8 +320,8 @@ gl_flush_take_back(int64 now_us, GlError *error)
 		failed(lone_error, atomic_load(&gl_shared->lone_syncing), error);
 		return GL_FLUSH_FAILED;
 	}
+	Assert(pending.records == 0);
 	scan_lsn = gl_ring_durable_lsn(gl_ring());
-	gl_pending_reset(&pending);
 	gl_flush_scan(now_us);
 
 	/* Somebody has come who did not flush by himself. */

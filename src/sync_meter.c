@@ -13,6 +13,9 @@
  * it is guessed too high there are no stalls any more, so it falls until there
  * are; and if waits don't make the stalls go away it was no such volume.
  *
+ * What passes in a pause is saved for what comes after it, up to what passes between
+ * two stalls; a stall says that nothing is left.
+ *
  *-------------------------------------------------------------------------
  */
 #include "sync_meter.h"
@@ -112,6 +115,13 @@ gl_meter_sync_starts(GlMeter *meter, double pause_us)
 
 	if (pause_us > usual_us)
 		meter->idle_us += pause_us - usual_us;
+	if (meter->cost_us > 0)
+	{
+		double		passed_us = pause_us + least(meter->took_us, meter->cost_us);
+
+		meter->saved += passed_us / meter->cost_us - 1;
+		meter->saved = least(most(meter->saved, 0), meter->due_syncs);
+	}
 }
 
 void
@@ -120,6 +130,7 @@ gl_meter_sync_done(GlMeter *meter, double usual_us, double took_us, int64_t now_
 	bool		metered = meter->cost_us > 0;
 	double		since_us = (double) (now_us - meter->stall_us);
 
+	meter->took_us = took_us;
 	meter->spent_us += took_us;
 	meter->spent_syncs++;
 
@@ -154,4 +165,5 @@ gl_meter_sync_done(GlMeter *meter, double usual_us, double took_us, int64_t now_
 	meter->spent_us = 0;
 	meter->spent_syncs = 0;
 	meter->idle_us = 0;
+	meter->saved = 0;
 }

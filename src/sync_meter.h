@@ -10,10 +10,12 @@
 
 #include <stdint.h>
 
-/* All zeros: nothing is known.  The fields are the meter's own, but for cost_us. */
+/* All zeros: nothing is known.  The fields are the meter's own, but for cost_us and saved. */
 typedef struct GlMeter
 {
 	double		cost_us;		/* the time that each sync uses up; 0: not such a volume */
+	double		saved;			/* if it is: syncs that were left out in pauses */
+	double		took_us;		/* the last sync */
 	double		most_us;		/* what that may be at most, by the stalls so far */
 	uint32_t	stalls;			/* so far, each as due as a meter's */
 	double		stall_took_us;	/* the last of them: how long, ... */

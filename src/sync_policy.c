@@ -52,7 +52,8 @@
  * thousand records without waiting is nobody's company.
  *
  * A volume that counts syncs, see sync_meter.c, is paced: there the next sync starts
- * when what the last one uses up has passed, or when all sessions about have come.
+ * when what the last one uses up has passed, or when all sessions about have come;
+ * after a pause, while syncs are left over from it, when nobody comes any more.
  *
  *-------------------------------------------------------------------------
  */
@@ -86,6 +87,12 @@
 
 /* ... but this part of a sync is too short to be called a silence. */
 #define SHORT_SILENCE	16
+
+/*
+ * Where syncs are counted and some are left over, this part of the time in which
+ * the others came is a silence.
+ */
+#define METERED_SILENCE	4
 
 /* Who comes within this part of a sync after a cut would have been company. */
 #define MISSED_BY		8
@@ -149,6 +156,8 @@ gl_pending_add(GlPending *pending, GlSyncMode mode, bool waits,
 			break;
 		case GL_SYNC_ADAPTIVE:
 			pending->adaptive++;
+			if (time_us < pending->released_us)
+				pending->others++;
 			pending->adaptive_us = min_time(pending->adaptive_us, time_us);
 			pending->joined_us = max_time(pending->joined_us, time_us);
 			break;
@@ -281,7 +290,9 @@ expect(GlPolicy *policy, const GlPending *pending)
 
 	if (policy->meter.cost_us > 0)
 	{
-		double		company = policy->released + policy->carried;
+		/* One too many, and every group would wait for somebody who is there. */
+		uint32_t	company = policy->released + pending->others +
+			pending->waiters - pending->adaptive;
 
 		if (policy->company < company)
 			policy->company = company;
@@ -318,6 +329,20 @@ pace_us(const GlPolicy *policy, const GlPolicyConfig *config)
 									  config->adaptive_window_us);
 }
 
+/*
+ * ... and if some are there since join_us: with syncs left over from a pause, as
+ * soon as nobody comes for a while.
+ */
+static int64_t
+pace_with_waiters_us(const GlPolicy *policy, const GlPolicyConfig *config, int64_t join_us)
+{
+	int64_t		silence_us = max_time((int64_t) policy->sync_us,
+									  (join_us - policy->wait_start_us) / METERED_SILENCE);
+	int64_t		deadline_us = pace_us(policy, config);
+
+	return policy->meter.saved < 1 ? deadline_us : min_time(deadline_us, join_us + silence_us);
+}
+
 /* Adaptive waiters are pending: sync, or until when to wait. */
 static GlDecision
 decide_adaptive(GlPolicy *policy, const GlPolicyConfig *config,
@@ -352,7 +377,7 @@ decide_adaptive(GlPolicy *policy, const GlPolicyConfig *config,
 	silence_us = max_time(silence_us, (int64_t) (policy->sync_us / SHORT_SILENCE));
 	deadline_us = min_time(policy->wait_start_us + patience_us, join_us + silence_us);
 	if (policy->meter.cost_us > 0)
-		deadline_us = pace_us(policy, config);
+		deadline_us = pace_with_waiters_us(policy, config, join_us);
 
 	if (deadline_us <= now_us)
 	{
@@ -458,7 +483,7 @@ gl_policy_cut(GlPolicy *policy, const GlPending *pending, int64_t now_us)
 }
 
 void
-gl_policy_done(GlPolicy *policy, int64_t now_us)
+gl_policy_done(GlPolicy *policy, GlPending *pending, int64_t now_us)
 {
 	double		took_us = now_us > policy->cut_us ? (double) (now_us - policy->cut_us) : 1.0;
 
@@ -480,6 +505,8 @@ gl_policy_done(GlPolicy *policy, int64_t now_us)
 	}
 	policy->done_us = now_us;
 	policy->fresh = true;
+	pending->released_us = now_us;
+	pending->others = pending->adaptive;
 }
 
 /* Its waiters got an error, and who knows what they do next: expect nobody. */

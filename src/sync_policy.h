@@ -76,6 +76,9 @@ typedef struct GlPending
 	int64_t		adaptive_us;	/* oldest adaptive waiter's record; GL_NEVER if none */
 	int64_t		joined_us;		/* newest one; 0 if none */
 	int64_t		window_us;		/* earliest end of a group window; GL_NEVER if none */
+	int64_t		released_us;	/* when the last group's waiters were released; 0: a group
+								 * is under way */
+	uint32_t	others;			/* adaptive waiters older than that: none of those */
 } GlPending;
 
 /*
@@ -170,8 +173,8 @@ extern GlDecision gl_policy_decide(GlPolicy *policy, const GlPolicyConfig *confi
 /* All that is pending was cut into a group, and its write starts. */
 extern void gl_policy_cut(GlPolicy *policy, const GlPending *pending, int64_t now_us);
 
-/* That group is durable, and its waiters are released. */
-extern void gl_policy_done(GlPolicy *policy, int64_t now_us);
+/* That group is durable, and its waiters are released; pending came meanwhile. */
+extern void gl_policy_done(GlPolicy *policy, GlPending *pending, int64_t now_us);
 
 /* It failed: forget it. */
 extern void gl_policy_failed(GlPolicy *policy);

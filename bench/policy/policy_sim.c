@@ -720,13 +720,11 @@ metered_pauses(void)
 					}
 
 					/*
-					 * A burst shorter than the volume's own interval could spend at
-					 * once what the pause has saved up; adaptive keeps the pace, as
-					 * nobody knows how long a burst will last.  And a session that
-					 * is always there spends in a pause what the others lack then.
+					 * A session that is always there spends in a pause what the others
+					 * lack then, and is missed whenever it thinks.
 					 */
-					cell.known = ons[o] < meters[m].refill_us || l > 0;
-					cell.known_limit = ons[o] >= meters[m].refill_us ? 0.7 : l == 1 ? 0.1 : 0.35;
+					cell.known = l > 0;
+					cell.known_limit = ons[o] < meters[m].refill_us ? 0.75 : 0.93;
 					cell.name = cell_name("%s, %d clients for %s%s", meter_name(&meters[m]), clients[n],
 										  time_name(ons[o]), l == 0 ? "" :
 										  l == 1 ? ", one always" : ", one always, thinks 20 ms");

@@ -174,6 +174,7 @@ typedef struct Sim
 /* As in src/flush.c: when a lone client flushes by itself. */
 #define LONE_GROUPS		4
 #define LONE_SYNC_US	10000
+#define LONE_FAST_GROUPS	100
 
 static Sim	sim;
 static double waits[MAX_WAITS];
@@ -289,6 +290,20 @@ clock_us(void)
 	return (int64_t) sim.now + 1000000;
 }
 
+/* A group is durable: what does it say of lone clients? */
+static void
+count_lone(double took_us, int waiters)
+{
+	if (took_us > LONE_SYNC_US)
+		sim.lone_groups = -LONE_FAST_GROUPS;
+	else if (sim.lone_groups < 0)
+		sim.lone_groups++;
+	else if (waiters > 1)
+		sim.lone_groups = 0;
+	else
+		sim.lone_groups++;
+}
+
 /* The writer is awake again: what has a lone client done meanwhile? */
 static void
 take_back(void)
@@ -300,11 +315,12 @@ take_back(void)
 		gl_pending_reset(&lone);
 		gl_pending_add(&lone, GL_SYNC_ADAPTIVE, true, sim.lone_cut_us, 64);
 		gl_policy_cut(&sim.policy, &lone, sim.lone_cut_us);
-		gl_policy_done(&sim.policy, sim.lone_done_us);
+		gl_policy_done(&sim.policy, &lone, sim.lone_done_us);
+		count_lone((double) (sim.lone_done_us - sim.lone_cut_us), 1);
 	}
 	sim.lone_cut_us = 0;
 	sim.lone_offered = false;
-	if (sim.pending.waiters > 0)
+	if (sim.pending.waiters > 0 && sim.lone_groups > 0)
 		sim.lone_groups = 0;
 }
 
@@ -363,7 +379,6 @@ writer_cut(void)
 	memcpy(sim.in_flight, sim.waiting, sizeof(int) * sim.waiting_count);
 	sim.in_flight_count = sim.waiting_count;
 	sim.released_count = 0;
-	sim.lone_groups = sim.waiting_count == 1 ? sim.lone_groups + 1 : 0;
 	sim.waiting_count = 0;
 	gl_pending_reset(&sim.pending);
 	sim.groups++;
@@ -583,14 +598,18 @@ run(const Cell *cell, GlSyncMode mode, double window_us, long appends)
 				core_is_free();
 				break;
 			case EVENT_SYNC:
-				gl_policy_done(&sim.policy, clock_us());
+				count_lone((double) (clock_us() - sim.policy.cut_us), sim.in_flight_count);
+				gl_policy_done(&sim.policy, &sim.pending, clock_us());
 				queue_job(JOB_DONE);
 				break;
 			case EVENT_LONE:
 				sim.lone_busy = false;
 				sim.lone_done_us = clock_us();
+				sim.pending.released_us = sim.lone_done_us;
+				sim.pending.others = sim.pending.adaptive;
 				release(event.id);
-				if (sim.waiting_count > 0)
+				/* A slow one takes the offer back, and tells the writer. */
+				if (sim.waiting_count > 0 || sim.lone_done_us - sim.lone_cut_us > LONE_SYNC_US)
 					wake_writer();
 				break;
 			case EVENT_WAKE:

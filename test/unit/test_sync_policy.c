@@ -82,7 +82,7 @@ sync_group(int64_t took_us)
 	gl_policy_cut(&policy, &pending, now);
 	gl_pending_reset(&pending);
 	now += took_us;
-	gl_policy_done(&policy, now);
+	gl_policy_done(&policy, &pending, now);
 	decide(false);
 }
 
@@ -96,7 +96,7 @@ sync_group_with_arrivals(int64_t took_us, int arrivals)
 	for (int i = 0; i < arrivals; i++)
 		append(GL_SYNC_ADAPTIVE);
 	now += took_us - took_us / 2;
-	gl_policy_done(&policy, now);
+	gl_policy_done(&policy, &pending, now);
 	decide(false);
 }
 
@@ -280,7 +280,7 @@ test_period_during_sync(void **state)
 	oldest = now;
 	append(GL_SYNC_PERIODIC);
 	now += 3 * PERIOD;
-	gl_policy_done(&policy, now);
+	gl_policy_done(&policy, &pending, now);
 	assert_syncs(GL_FLUSH_PERIOD);
 	now = oldest + PERIOD - 1;
 	assert_sleeps(oldest + PERIOD);
@@ -428,7 +428,7 @@ test_adaptive_alone_is_back(void **state)
 		gl_policy_cut(&policy, &pending, now);
 		gl_pending_reset(&pending);
 		now += syncs[i % 4];
-		gl_policy_done(&policy, now);
+		gl_policy_done(&policy, &pending, now);
 		now += i % 3;
 	}
 }
@@ -684,7 +684,7 @@ test_adaptive_bursts(void **state)
 	now += RETURN;
 	append_many(GL_SYNC_ADAPTIVE, 4);
 	now += SYNC;
-	gl_policy_done(&policy, now);
+	gl_policy_done(&policy, &pending, now);
 	sleep_until_sync();
 
 	for (int i = 0; i < 20; i++)
@@ -839,6 +839,87 @@ test_adaptive_meter_outlasts_quiet(void **state)
 	assert_true(policy.meter.cost_us > 4000 && policy.meter.cost_us < 5500);
 }
 
+/* Who is released and back before anybody looks is not counted twice. */
+static void
+test_adaptive_meter_counts_once(void **state)
+{
+	(void) state;
+	for (int i = 0; i < 6; i++)
+		meter_period(8);
+	for (int i = 0; i < 10; i++)
+	{
+		/* Five are in the group, three miss it, and four of the five are back at once. */
+		append_many(GL_SYNC_ADAPTIVE, 5);
+		gl_policy_cut(&policy, &pending, now);
+		gl_pending_reset(&pending);
+		now += 50;
+		append_many(GL_SYNC_ADAPTIVE, 2);
+		gl_policy_done(&policy, &pending, now += 150);
+		gl_pending_add(&pending, GL_SYNC_ADAPTIVE, true, now - 10, 64);
+		now += RETURN;
+		append_many(GL_SYNC_ADAPTIVE, 4);
+		decide(false);
+		assert_false(decision.sync);
+		assert_int_equal(decision.join_target, 8);
+		append(GL_SYNC_ADAPTIVE);
+		assert_syncs(GL_FLUSH_JOINED);
+		sync_group(200);
+	}
+}
+
+/* What a pause left over is spent without waiting for who does not come; no more. */
+static void
+test_adaptive_meter_saves(void **state)
+{
+	(void) state;
+	for (int i = 0; i < 6; i++)
+		meter_period(8);
+
+	/* Nothing is left over.  Of the eight one always comes late. */
+	append_many(GL_SYNC_ADAPTIVE, 7);
+	assert_true(sleep_until_sync() > 3000);
+	sync_group(200);
+	for (int pauses = 0; pauses < 2; pauses++)
+	{
+		int			quick = 0;
+
+		/* The first is not kept waiting, the others wait a moment for the eighth. */
+		now += 10 * 5000;
+		append(GL_SYNC_ADAPTIVE);
+		assert_syncs(GL_FLUSH_PATIENCE);
+		sync_group_with_arrivals(200, 7);
+		for (;;)
+		{
+			int64_t		waited;
+
+			waited = sleep_until_sync();
+			if (waited > 3000)
+				break;
+			assert_true(waited < 1000);
+			assert_true(++quick <= 20);
+			sync_group_with_arrivals(200, 1);
+			now += RETURN;
+			append_many(GL_SYNC_ADAPTIVE, 6);
+		}
+		assert_true(quick >= 7);
+		sync_group(200);
+	}
+
+	/* Not more than passes between two stalls; and a stall shows that all is spent. */
+	now += 1000 * 5000;
+	append(GL_SYNC_ADAPTIVE);
+	sleep_until_sync();
+	sync_group(200);
+	assert_true(policy.meter.saved <= 20);
+	append_many(GL_SYNC_ADAPTIVE, 7);
+	sleep_until_sync();
+	sync_group_with_arrivals(90000, 1);
+	assert_true(policy.meter.cost_us > 0);
+	assert_true(policy.meter.saved == 0);
+	append_many(GL_SYNC_ADAPTIVE, 6);
+	assert_true(sleep_until_sync() > 3000);
+}
+
 /* It is found though there is a pause before each stall; of those at first, too. */
 static void
 test_adaptive_meter_in_bursts(void **state)
@@ -971,6 +1052,8 @@ main(void)
 		cmocka_unit_test_setup(test_adaptive_stall, setup),
 		cmocka_unit_test_setup(test_adaptive_meter, setup),
 		cmocka_unit_test_setup(test_adaptive_meter_outlasts_quiet, setup),
+		cmocka_unit_test_setup(test_adaptive_meter_counts_once, setup),
+		cmocka_unit_test_setup(test_adaptive_meter_saves, setup),
 		cmocka_unit_test_setup(test_adaptive_meter_in_bursts, setup),
 		cmocka_unit_test_setup(test_adaptive_meter_waits_teach_nothing, setup),
 		cmocka_unit_test_setup(test_adaptive_stalls_are_no_meter, setup),
