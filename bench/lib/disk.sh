@@ -24,6 +24,19 @@ fio_figure() {
   cut -d ';' -f "$field" <<<"$line"
 }
 
+# fio_reads FILE: the file as it is, kB a second
+fio_reads() {
+  local line
+
+  line=$(fio --name=bench --readonly --filename="${1//:/\\:}" --direct=1 --ioengine=psync --rw=read --bs=1M \
+    --output-format=terse --terse-version=3 2>"$work/tmp/fio.err" | grep '^3;')
+  if [ "$(cut -d ';' -f 5 <<<"$line")" != 0 ]; then
+    failed "fio reads" "$(tail -n 1 "$work/tmp/fio.err")" >&2
+    return 1
+  fi
+  cut -d ';' -f 7 <<<"$line"
+}
+
 # fio_syncs VOLUME FOLDER: single writes of a block, each durable
 fio_syncs() {
   local line percent
