@@ -28,8 +28,7 @@ EXCEPTION WHEN OTHERS OR query_canceled THEN
 END
 $$;
 
--- Wait, for a minute at most, until a query says true: the writer counts a group
--- only after it has released those who waited for it.
+-- Wait, for a minute at most, until a query says true.
 CREATE FUNCTION wait_until(condition text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE

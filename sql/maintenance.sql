@@ -69,4 +69,4 @@ SELECT segments_created > 0 AS created, segments_removed + segments_recycled >= 
 FROM grouplog.stat;
 SELECT stats_reset AS before FROM grouplog.stat \gset
 SELECT grouplog.stat_reset();
-SELECT appends, segments_created, stats_reset > :'before' AS reset FROM grouplog.stat;
+SELECT appends, segments_removed, stats_reset > :'before' AS reset FROM grouplog.stat;
