@@ -9,6 +9,7 @@ use warnings FATAL => 'all';
 
 use Exporter 'import';
 use File::Basename qw(dirname);
+use IPC::Run ();
 use Ledger;
 use Load;
 use POSIX qw(:sys_wait_h);
@@ -22,11 +23,13 @@ our @EXPORT = (
 	@Load::EXPORT,
 	qw(
 	  new_node kill_server wait_for_server wait_open writer_pid wait_for_writer status log_since log_position
-	  sql_error segment_files log_directory save_log restore_log read_bytes write_bytes
+	  sql_error cancelled_in_wait segment_files log_directory save_log restore_log read_bytes write_bytes
 	  cut_file file_at build_library build_program
-	  use_faults set_fault clear_faults fault_hits set_clock start_with_faults
+	  use_faults set_fault clear_faults fault_hits struck_pid set_clock start_with_faults
 	  configured long_run
 	));
+
+my $waiting = 0;
 
 my %default_conf = (
 	shared_preload_libraries  => 'grouplog',
@@ -82,9 +85,19 @@ sub new_node
 	}
 	return $node if exists $options{start} && !$options{start};
 	$node->start;
+	check_settings($node);
 	$node->safe_psql('postgres', 'CREATE EXTENSION grouplog')
 	  unless exists $options{extension} && !$options{extension};
 	return $node;
+}
+
+# A setting that the extension does not take is left at its default, with a warning.
+sub check_settings
+{
+	my ($node) = @_;
+	my ($warning) = slurp_file($node->logfile) =~ /^(.*WARNING: .*for (?:configuration )?parameter "grouplog\..*)$/m;
+
+	die "a setting of the test is not taken: $warning" if defined $warning;
 }
 
 sub children_of
@@ -140,12 +153,20 @@ sub wait_open
 	  or die 'the log does not open';
 }
 
+# It comes a moment after the server, and after another writer.
 sub writer_pid
 {
 	my ($node) = @_;
+	my $pid;
 
-	return $node->safe_psql('postgres',
-		q(SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE backend_type = 'grouplog writer'));
+	wait_until(
+		sub {
+			$pid = $node->safe_psql('postgres',
+				q(SELECT pid FROM pg_stat_activity WHERE backend_type = 'grouplog writer'));
+			return $pid ne '';
+		})
+	  or die 'there is no writer';
+	return $pid;
 }
 
 # Wait for a writer other than this one.
@@ -176,6 +197,31 @@ sub sql_error
 
 	return ('00000', "no error: $out") if $status == 0;
 	return (($err =~ /(?:ERROR|FATAL|PANIC):\s+([0-9A-Z]{5}):/)[0] // '?????', $err);
+}
+
+# Cancel a statement once its session waits in the log: for a record, for room, for
+# the writer.  Returns (SQLSTATE, whole stderr).
+sub cancelled_in_wait
+{
+	my ($node, $sql) = @_;
+	my ($out, $err) = ('', '');
+	my $name = 'waiting' . ++$waiting;
+	my $session = IPC::Run::start(
+		[ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose',
+			'-d', $node->connstr('postgres') . " application_name=$name", '-c', $sql ],
+		'<', \'', '>', \$out, '2>', \$err);
+
+	my $met = wait_until(
+		sub {
+			return $node->safe_psql('postgres', qq(
+				SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
+				WHERE application_name = '$name' AND state = 'active' AND wait_event_type = 'Extension')) > 0;
+		});
+	# whatever it waits for, it must not wait for us
+	$session->kill_kill unless $met;
+	$session->finish;
+	return ('00000', "no wait: $out$err") unless $met;
+	return (($err =~ /(?:ERROR|FATAL|PANIC):\s+([0-9A-Z]{5}):/)[0] // '00000', $err);
 }
 
 sub log_position
@@ -339,7 +385,7 @@ sub clear_faults
 {
 	if (!-e $knobs)
 	{
-		write_knobs(0, pack 'q l64', 0, (0) x 64);
+		write_knobs(0, pack 'q l72', 0, (0) x 72);
 		return;
 	}
 	write_knobs(8 + 32 * $_, pack 'l8', (0) x 8) foreach 0 .. 7;
@@ -350,6 +396,14 @@ sub fault_hits
 	my ($slot) = @_;
 
 	return unpack 'l', read_bytes($knobs, 8 + 32 * $slot + 28, 4);
+}
+
+# The process that a fault has struck last.
+sub struck_pid
+{
+	my ($slot) = @_;
+
+	return unpack 'l', read_bytes($knobs, 8 + 32 * 8 + 4 * $slot, 4);
 }
 
 # Seconds that the wall clock of the servers is ahead.

@@ -156,6 +156,7 @@ sub forget_before
 
 # The text that psql is given: each line is one statement.  kind: append, batch
 # (so many records a statement), or async (of so many, the last one is waited for).
+# lines: only those from one to another.
 sub script_of
 {
 	my ($client, %load) = @_;
@@ -167,10 +168,11 @@ sub script_of
 		return "'$client-$number:' || repeat('$letter', " . $load{size}->($number) . ')';
 	};
 
-	for (my $line = 1; (my @numbers = numbers_at($line, %load)); $line++)
+	my ($from, $to) = @{ $load{lines} // [1] };
+	for (my $line = $from; (!defined $to || $line <= $to) && (my @numbers = numbers_at($line, %load)); $line++)
 	{
 		my $number = $numbers[-1];
-		my ($what, $call, $from) = ("'acked'", '', '');
+		my ($what, $call, $source) = ("'acked'", '', '');
 
 		if ($load{kind} eq 'batch')
 		{
@@ -189,9 +191,9 @@ sub script_of
 		{
 			$what = q(CASE WHEN grouplog.wait_durable(l) THEN 'acked' END);
 			$call = 'l';
-			$from = ' FROM grouplog.append_async(' . $payload->($number) . ') AS l';
+			$source = ' FROM grouplog.append_async(' . $payload->($number) . ') AS l';
 		}
-		$text .= "SELECT $what, '$client-$number', $call, extract(epoch FROM clock_timestamp())$from;\n";
+		$text .= "SELECT $what, '$client-$number', $call, extract(epoch FROM clock_timestamp())$source;\n";
 	}
 	return $text;
 }

@@ -16,7 +16,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  start_load answers_to wait_for_acks finish_load append_some check_ledger
+  start_load answers_to errors_in wait_for_acks finish_load append_some check_ledger
   process_is_gone wait_until scratch
 );
 
@@ -56,13 +56,15 @@ sub wait_until
 
 # start_load(NODE, LEDGER, clients => N, records => N, mode => ..., size => SUB,
 #   kind => 'append', 'batch' or 'async', batch => N, options => "-c ...",
-#   dbname => ..., keep_going => 1)
+#   dbname => ..., keep_going => 1, endless => 1)
 #
 # Clients that append one record after the other until there is no more to do,
 # or the server is gone.  Each notes what the server has answered.  kind: one
 # record a call; so many a call; or so many without waiting, and then a wait.
 # keep_going: an error does not end a client (what it says is in the load's
-# errors, how often each SQLSTATE came in its states).
+# errors, how often each SQLSTATE came in its states).  endless: there is always
+# more to do, so what a test does beside the load meets it, however slow the test
+# is; such a load ends when it is stopped, or the server is.
 sub start_load
 {
 	my ($node, $ledger, %options) = @_;
@@ -72,9 +74,10 @@ sub start_load
 		clients    => {},
 		kind       => $options{kind} // 'append',
 		batch      => $options{batch} // 5,
-		records    => $options{records} // 8000,
+		records    => $options{endless} ? 1_000_000_000 : $options{records} // 8000,
 		size       => $options{size} // sub { ($_[0] * 7919) % 400 },
 		keep_going => $options{keep_going},
+		endless    => $options{endless},
 		states     => {},
 		errors     => '');
 	my $pgoptions = join ' ', grep { defined } (
@@ -91,26 +94,67 @@ sub start_load
 		$ledger->{size}{$client} = $load{size};
 		$ledger->{database}{$client} = $dbname;
 		$ledger->{batch}{$client} = $load{batch} if $load{kind} eq 'batch';
-		open my $file, '>', $script or die "$script: $!";
-		print $file script_of($client, %load);
-		close $file;
+		my ($feeder, $statements);
+		if ($options{endless})
+		{
+			($feeder, $statements) = feed($client, %load);
+		}
+		else
+		{
+			open my $file, '>', $script or die "$script: $!";
+			print $file script_of($client, %load);
+			close $file;
+		}
 
 		my $pid = fork // die "fork: $!";
 		if ($pid == 0)
 		{
 			local $ENV{PGOPTIONS} = $pgoptions;
 			delete $ENV{LD_PRELOAD};
-			open STDIN, '<', '/dev/null';
+			if ($feeder) { open STDIN, '<&', $statements; }
+			else         { open STDIN, '<',  '/dev/null'; }
 			open STDOUT, '>', $out;
 			open STDERR, '>', $err;
 			exec 'psql', '-XAtq', '-F', ' ', '-v', 'VERBOSITY=verbose',
-			  '-v', 'ON_ERROR_STOP=' . ($load{keep_going} ? 0 : 1), '-f', $script,
+			  '-v', 'ON_ERROR_STOP=' . ($load{keep_going} ? 0 : 1), '-f', $feeder ? '-' : $script,
 			  '-d', $node->connstr($dbname)
 			  or POSIX::_exit(1);
 		}
-		$load{clients}{$client} = { pid => $pid, out => $out, err => $err, script => $script };
+		$load{clients}{$client} = { pid => $pid, out => $out, err => $err, script => $script, feeder => $feeder };
 	}
 	return \%load;
+}
+
+# A process that writes statements to a pipe for as long as somebody reads them.
+sub feed
+{
+	my ($client, %load) = @_;
+
+	pipe my $from, my $to or die "pipe: $!";
+	my $pid = fork // die "fork: $!";
+	if ($pid == 0)
+	{
+		# nothing of the test's stays open in it
+		open STDIN,  '<', '/dev/null';
+		open STDOUT, '>', '/dev/null';
+		open STDERR, '>', '/dev/null';
+		close $from;
+		$SIG{$_} = 'DEFAULT' foreach qw(PIPE TERM INT);
+		for (my $line = 1;; $line += 50)
+		{
+			my $text = script_of($client, %load, lines => [ $line, $line + 49 ]);
+
+			while (length $text)
+			{
+				my $written = syswrite $to, $text;
+
+				POSIX::_exit(1) unless defined $written;
+				substr $text, 0, $written, '';
+			}
+		}
+	}
+	close $to;
+	return ($pid, $from);
 }
 
 # How many calls are answered.
@@ -128,6 +172,14 @@ sub answers_to
 	return $lines;
 }
 
+# How many errors the clients have been told of so far.
+sub errors_in
+{
+	my ($load) = @_;
+
+	return scalar(() = join('', map { slurp_file($_->{err}) } values %{ $load->{clients} }) =~ /ERROR: /g);
+}
+
 # Until so many calls are answered (or all clients have ended).
 sub wait_for_acks
 {
@@ -138,6 +190,21 @@ sub wait_for_acks
 			return 1 if answers_to($load) >= $wanted;
 			return !grep { !process_is_gone($_->{pid}) } values %{ $load->{clients} };
 		});
+}
+
+# Until a client ends; false if it makes no progress for too long.
+sub wait_for_client
+{
+	my ($client) = @_;
+	my $told = 0;
+
+	while (1)
+	{
+		return 1 if wait_until(sub { process_is_gone($client->{pid}) });
+		my $now = (-s $client->{out}) + (-s $client->{err});
+		return 0 if $now == $told;
+		$told = $now;
+	}
 }
 
 # Wait for the clients to end (stop => 1: end them now), and read what they
@@ -156,13 +223,18 @@ sub finish_load
 	{
 		my $client = $load->{clients}{$number};
 
-		if (!wait_until(sub { process_is_gone($client->{pid}) }))
+		if (!wait_for_client($client))
 		{
 			push @{ $ledger->{strange} }, "client $number hangs";
 			kill 'KILL', $client->{pid};
 		}
 		waitpid $client->{pid}, 0;
 		my $killed = WIFSIGNALED($?);
+		if ($client->{feeder})
+		{
+			kill 'KILL', $client->{feeder};
+			waitpid $client->{feeder}, 0;
+		}
 
 		my $text = slurp_file($client->{err});
 		my ($acked, $answered) = read_answers($ledger, $number, slurp_file($client->{out}), %$load);
@@ -172,7 +244,7 @@ sub finish_load
 		$total += $acked;
 		$load->{errors} .= plain_errors($text);
 		$load->{states}{$_} += $states->{$_} foreach keys %$states;
-		unlink $client->{script};
+		unlink $client->{script} unless $client->{feeder};
 	}
 	return $total;
 }

@@ -20,6 +20,7 @@
  *		skip		so many calls pass first
  *		count		so many are struck after that; -1: all
  *		hits		how many were
+ *	8 int32: for each fault, the process that it struck last
  *
  *-------------------------------------------------------------------------
  */
@@ -72,6 +73,7 @@ typedef struct Knobs
 {
 	int64_t		clock_offset;
 	Fault		faults[FAULTS];
+	int32_t		struck[FAULTS];
 } Knobs;
 
 static Knobs *knobs;
@@ -187,6 +189,7 @@ strike(int call, int fd, const char *path)
 			__atomic_store_n(&fault->count, 0, __ATOMIC_RELEASE);
 			continue;
 		}
+		__atomic_store_n(&knobs->struck[i], getpid(), __ATOMIC_RELEASE);
 		__atomic_add_fetch(&fault->hits, 1, __ATOMIC_ACQ_REL);
 		if (fault->delay > 0)
 			stall(fault);
