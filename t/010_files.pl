@@ -8,7 +8,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('files');
+# A batch is one group because no period ends in it.
+my $node = new_node('files', conf => { 'grouplog.sync_period' => '100s', 'grouplog.sync_lag_limit' => '200s' });
 
 # A batch: one group.  Record i of batch b is "b.i:" and letters.
 my %lsn;     # "b.i" => LSN
@@ -16,6 +17,7 @@ my %lsn;     # "b.i" => LSN
 sub append_batch
 {
 	my ($batch, $count, $size) = @_;
+	wait_open($node);
 	my $before = status($node, 'insert_lsn - 1');
 	my $last = $node->safe_psql('postgres',
 		"SELECT grouplog.append_batch_text(array_agg('$batch.' || i || ':' || repeat('x', $size) ORDER BY i), 'batch')"
