@@ -16,7 +16,7 @@ append_some($node, $ledger, 'some records first', records => 300, size => sub { 
 foreach my $round (1 .. 3)
 {
 	my @loads = map {
-		start_load($node, $ledger, clients => 2, mode => $_, records => 6000, size => sub { ($_[0] * 7919) % 3000 })
+		start_load($node, $ledger, clients => 2, mode => $_, endless => 1, size => sub { ($_[0] * 7919) % 3000 })
 	} qw(batch adaptive);
 
 	wait_for_acks($loads[0], 200);

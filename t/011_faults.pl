@@ -52,14 +52,13 @@ sub under_load
 {
 	my ($name, %fault) = @_;
 	my @loads = map { start_load($node, $ledger, clients => 2, mode => $_,
-		records => 1500, size => sub { ($_[0] * 7919) % 3000 }) }
+		records => 1500, endless => $_ ne 'periodic', size => sub { ($_[0] * 7919) % 3000 }) }
 	  qw(batch periodic adaptive);
 
 	wait_for_acks($loads[0], 100);
 	set_fault($_, %{ $fault{$_} }) foreach keys %fault;
 	ok(wait_until(sub { fault_hits(0) > 0 }), "$name: it has struck");
-	sleep 0.3;
-	wait_for_acks($loads[0], 300);
+	wait_for_acks($loads[0], 200 + answers_to($loads[0]));
 	finish_load($_, stop => 1) foreach @loads;
 	is(join('', map { $_->{errors} =~ /ERROR/ ? $_->{errors} : '' } @loads), '', "$name: no append failed");
 	is(status($node, 'state'), 'open', "$name: the log stays open");
@@ -196,10 +195,12 @@ foreach my $case (
 	foreach my $count (1, 3)
 	{
 		my $name = "H11 $what: EIO " . ($count == 1 ? 'once' : 'thrice');
+
+		# before the load, which needs two files more
+		set_fault(0, %$fault, count => $count);
 		my $load = start_load($node, $ledger, clients => 3, mode => 'batch',
 			records => 250, size => sub { 3000 }, keep_going => 1);
 
-		set_fault(0, %$fault, count => $count);
 		finish_load($load);
 		ok(fault_hits(0) > 0, "$name: it has struck");
 		clear_faults();

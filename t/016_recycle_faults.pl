@@ -45,14 +45,16 @@ foreach my $case (
 	foreach my $skip (0, 1)
 	{
 		my $name = "H11 recycling, EIO at a $what" . ($skip ? ', the second one' : '');
+
+		# before the load, which needs four files more
+		set_fault(0, %$fault, error => EIO, skip => $skip, count => 1);
 		my $load = start_load($node, $ledger, clients => 2, mode => 'batch', records => 250,
 			size => sub { 8000 }, keep_going => 1);
 
-		set_fault(0, %$fault, error => EIO, skip => $skip, count => 1);
-		ok(wait_until(sub { fault_hits(0) > 0 }, 60), "$name: it has struck");
+		ok(wait_until(sub { fault_hits(0) > 0 }), "$name: it has struck");
 		finish_load($load);
 		clear_faults();
-		ok(wait_until(sub { status($node, 'refusal') eq '' }, 30), "$name: over")
+		ok(wait_until(sub { status($node, 'refusal') eq '' }), "$name: over")
 		  or diag status($node, 'problem');
 		append_some($node, $ledger, "$name: appends go on", size => sub { 8000 }, records => 50);
 	}
@@ -84,10 +86,10 @@ foreach my $case (
 	{
 		my $name = "H20 crash when $what, time $skip";
 		my $mode = (qw(batch group adaptive periodic))[ $crashes++ % 4 ];
-		my $load = start_load($node, $ledger, clients => 2, mode => $mode, records => 600, size => sub { 8000 });
+		my $load = start_load($node, $ledger, clients => 2, mode => $mode, endless => 1, size => sub { 8000 });
 
-		set_fault(0, %$fault, delay => 60_000, skip => $skip, count => 1);
-		ok(wait_until(sub { fault_hits(0) > 0 }, 60), "$name: it has come so far");
+		set_fault(0, %$fault, delay => 600_000, skip => $skip, count => 1);
+		ok(wait_until(sub { fault_hits(0) > 0 }), "$name: it has come so far");
 		kill_server($node);
 		finish_load($load);
 		clear_faults();

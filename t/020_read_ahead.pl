@@ -85,6 +85,7 @@ same('a short file', qr/^open\|torn at /, sub { cut_file($file->{path}, $used - 
 # files of one run that continue each other are read in one go
 restore_log($node, 'saved');
 $node->start;
+wait_open($node);
 my $writer = writer_pid($node);
 append_records(3901, 4800);
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($writer)");
