@@ -35,6 +35,7 @@ DECLARE
   reached boolean;
 BEGIN
   FOR i IN 1..6000 LOOP
+    PERFORM pg_stat_clear_snapshot();
     EXECUTE 'SELECT ' || condition INTO reached;
     EXIT WHEN reached;
     PERFORM pg_sleep(0.01);

@@ -47,6 +47,7 @@ SELECT payload FROM grouplog.read_text();
 -- A copy of a database does not read the records of its model, nor the model
 -- those of its copy.
 \c :home
+SELECT wait_until($$NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname ~ '^regression_grouplog_')$$) AS nobody_there;
 CREATE DATABASE regression_grouplog_c TEMPLATE regression_grouplog_a;
 \c regression_grouplog_c
 SELECT count(*) FROM grouplog.read();
@@ -57,6 +58,7 @@ SELECT payload FROM grouplog.read_text();
 
 -- Gone with the database, untouched elsewhere.
 \c :home
+SELECT wait_until($$NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname ~ '^regression_grouplog_')$$) AS nobody_there;
 DROP DATABASE regression_grouplog_a;
 DROP DATABASE regression_grouplog_b;
 DROP DATABASE regression_grouplog_c;

@@ -64,7 +64,7 @@ my $ledger = new_ledger();
 	my $pid = writer_pid($node);
 
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
-	my $lsn = $node->safe_psql('postgres', q(SET statement_timeout = '60s'; SELECT grouplog.append('9001-1:', 'batch')));
+	my $lsn = $node->safe_psql('postgres', q(SET statement_timeout = '180s'; SELECT grouplog.append('9001-1:', 'batch')));
 	like($lsn, qr{^[0-9A-F]+/[0-9A-F]+$}, 'H17 an append just after the writer is gone is answered');
 	note_append($ledger, 9001, 1, 0, $lsn);
 	wait_for_writer($node, $pid);
@@ -180,7 +180,7 @@ foreach my $round (1 .. 2)
 	$ledger->{size}{$_} = sub { 0 } foreach 9002, 9003;
 	$ledger->{sent}{9002} = 5;
 	$ledger->{sent}{9003} = 20000;
-	is( $node->safe_psql('postgres', q(SET statement_timeout = '60s'; SELECT grouplog.flush() IS NOT NULL)),
+	is( $node->safe_psql('postgres', q(SET statement_timeout = '180s'; SELECT grouplog.flush() IS NOT NULL)),
 		't', 'H17 writer goes on');
 	finish_load($held);
 	is(writer_pid($node), $pid, '... the same one');
@@ -228,9 +228,9 @@ foreach my $round (1 .. 2)
 		cmp_ok($load->{states}{57014} // 0, '>', 0, "H17 writer stopped for $seconds s under statement_timeout, $mode: cancelled");
 		is(join(' ', grep { $_ ne '57014' } keys %{ $load->{states} }), '', '... and no other error');
 	}
-	($state) = sql_error($node, q(SET statement_timeout = '60s'; DROP DATABASE stuck));
+	($state) = sql_error($node, q(SET statement_timeout = '180s'; DROP DATABASE stuck));
 	is($state, '00000', 'H17 ... and when it goes on, the database goes');
-	$node->safe_psql('postgres', q(SET statement_timeout = '60s'; SELECT grouplog.flush()));
+	$node->safe_psql('postgres', q(SET statement_timeout = '180s'; SELECT grouplog.flush()));
 	check_ledger($node, $ledger, "H17 writer stopped for $seconds s under statement_timeout", uncrashed => 1);
 }
 
@@ -240,12 +240,12 @@ foreach my $round (1 .. 2)
 
 	wait_for_acks($loads[0], 50);
 	$node->safe_psql('postgres', 'CREATE DATABASE gone');
-	my ($state) = sql_error($node, q(SET statement_timeout = '60s'; DROP DATABASE gone));
+	my ($state) = sql_error($node, q(SET statement_timeout = '180s'; DROP DATABASE gone));
 	is($state, '00000', 'H17 DROP DATABASE is not held up under load');
 	finish_load($_, stop => 1) foreach @loads;
 
 	$node->safe_psql('postgres', 'CREATE DATABASE gone');
-	($state) = sql_error($node, q(SET statement_timeout = '60s'; DROP DATABASE gone));
+	($state) = sql_error($node, q(SET statement_timeout = '180s'; DROP DATABASE gone));
 	is($state, '00000', 'H17 ... nor with an idle writer');
 }
 

@@ -105,7 +105,7 @@ foreach my $round (1 .. (long_run() ? 4 : 1))
 	cmp_ok($terminated, '>=', $wanted, "H16 many terminations ($rounds rounds)");
 	my @other = grep { /ERROR/ } split /\n/, $errors;
 	is(join("\n", @other[ 0 .. ($#other > 3 ? 3 : $#other) ]), '', 'H16 no other error');
-	$node->safe_psql('postgres', q(SET statement_timeout = '60s'; SELECT grouplog.flush()));
+	$node->safe_psql('postgres', q(SET statement_timeout = '180s'; SELECT grouplog.flush()));
 	check_ledger($node, $ledger, 'H16 after terminations', uncrashed => 1);
 }
 

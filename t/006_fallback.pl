@@ -177,6 +177,7 @@ is(methods(), $usual, 'as it came');
 	$node->stop;
 	$node->append_conf('postgresql.conf', 'fsync = off');
 	$node->start;
+	wait_open($node);
 	is(status($node, 'fsync'), 'f', 'started with fsync off: shown');
 	works('started with fsync off');
 	$node->stop;

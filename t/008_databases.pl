@@ -17,6 +17,15 @@ sub records
 	return $node->safe_psql($database, q(SELECT string_agg(payload, ' ' ORDER BY lsn) FROM grouplog.read_text()));
 }
 
+# PostgreSQL gives sessions that are just ending five seconds.
+sub nobody_in
+{
+	my ($database) = @_;
+
+	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = '$database'")
+	  or die "sessions in database $database do not end";
+}
+
 $node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(a b);
 $node->safe_psql($_, 'CREATE EXTENSION grouplog') foreach qw(a b);
 
@@ -35,6 +44,7 @@ is($node->safe_psql('b', "SELECT string_agg(payload, ' ' ORDER BY lsn) FROM grou
 	'b2 b3', 'a read after an LSN of another database');
 
 # a copy
+nobody_in('a');
 $node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE a');
 is(records('copy'), '', 'a copy of a database does not see the records of the original');
 $node->safe_psql('copy', q(SELECT grouplog.append('copy1')));
@@ -42,6 +52,7 @@ is(records('copy'), 'copy1', '... but its own');
 is(records('a'), 'a1 a2 a3', '... which the original does not see');
 
 # in this session, too: the stream is not cached from the original
+nobody_in('a');
 $node->safe_psql('postgres', 'ALTER DATABASE a RENAME TO renamed');
 is(records('renamed'), 'a1 a2 a3', 'a renamed database keeps its records');
 
@@ -74,6 +85,7 @@ $node->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', scratch('dum
 is(records('restored'), '', 'a restored dump is a new stream');
 
 # dropped, made again under its name
+nobody_in('copy');
 $node->safe_psql('postgres', 'DROP DATABASE copy');
 $node->safe_psql('postgres', 'CREATE DATABASE copy');
 $node->safe_psql('copy', 'CREATE EXTENSION grouplog');

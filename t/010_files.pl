@@ -198,7 +198,7 @@ foreach my $way ('cut', 'zeros', 'garbage', 'one sector lost')
 		"1.4\n1.5\n" . expected([ 2, 24 ]), 'H7 the records after are read');
 	is($node->safe_psql('postgres', 'SELECT bad_lsn FROM grouplog.verify() WHERE NOT ok'), $bad,
 		'H7 verify names the LSN');
-	($state) = sql_error($node, q(CREATE DATABASE gone; SET statement_timeout = '60s'; DROP DATABASE gone));
+	($state) = sql_error($node, q(CREATE DATABASE gone; SET statement_timeout = '180s'; DROP DATABASE gone));
 	is($state, '00000', 'H17 a corrupt log does not hold up DROP DATABASE');
 	is(join(' ', map { "$_->{name} $_->{bytes}" } segment_files($node)), "@before", 'H7 nothing is removed');
 
@@ -260,9 +260,9 @@ foreach my $way ('cut', 'zeros', 'garbage', 'one sector lost')
 	$node->poll_query_until('postgres', "SELECT writer_pid IS NOT NULL AND writer_pid <> $pid FROM grouplog.status");
 	is(status($node, 'state'), 'corrupt', 'H7 another writer: still corrupt');
 	my $bad = lsn_text($lsn{'1.3'});
-	my ($state, $message) = sql_error($node, "SET statement_timeout = '60s'; SELECT grouplog.accept_end('$bad')");
+	my ($state, $message) = sql_error($node, "SET statement_timeout = '180s'; SELECT grouplog.accept_end('$bad')");
 	is($state, '00000', 'H7 ... accept_end works') or diag $message;
-	($state, $message) = sql_error($node, q(SET statement_timeout = '60s'; SELECT grouplog.append('x', 'batch')));
+	($state, $message) = sql_error($node, q(SET statement_timeout = '180s'; SELECT grouplog.append('x', 'batch')));
 	is($state, '00000', 'H7 ... and appends do') or diag $message;
 	kill_server($node);
 }
@@ -328,12 +328,12 @@ sub keys_between
 		my ($name, $bytes) = @$case;
 
 		write_bytes($file, $offset, $bytes);
-		my ($state, $message) = sql_error($node, q(SET statement_timeout = '60s'; SELECT * FROM grouplog.read()));
+		my ($state, $message) = sql_error($node, q(SET statement_timeout = '180s'; SELECT * FROM grouplog.read()));
 		is($state, 'XX001', "H9 length $name: a read stops there");
 		like($message, qr/LSN \Q$bad\E in file/, '... naming the LSN');
 		is($node->safe_psql('postgres', "SELECT split_part(payload, ':', 1) FROM grouplog.read_text('$bad', 1)"), $after,
 			'... the next record is read');
-		is($node->safe_psql('postgres', q(SET statement_timeout = '60s'; SELECT bad_lsn FROM grouplog.verify() WHERE NOT ok)), $bad,
+		is($node->safe_psql('postgres', q(SET statement_timeout = '180s'; SELECT bad_lsn FROM grouplog.verify() WHERE NOT ok)), $bad,
 			'... verify names it');
 	}
 	write_bytes($file, $offset, $right);

@@ -137,16 +137,16 @@ sub under_load
 	is($state, '58000', '... in periodic mode, too');
 	check_ledger($node, $ledger, 'H12 reads go on');
 	is($node->safe_psql('postgres', 'SELECT 1'), 1, 'H12 the server lives');
-	($state) = sql_error($node, q(SET statement_timeout = '20s'; SELECT grouplog.flush()));
+	($state) = sql_error($node, q(SET statement_timeout = '180s'; SELECT grouplog.flush()));
 	is($state, '58030', 'H12 flush fails');
 
 	# a new writer does not help, and does no harm
-	($state) = sql_error($node, q(CREATE DATABASE gone; SET statement_timeout = '60s'; DROP DATABASE gone));
+	($state) = sql_error($node, q(CREATE DATABASE gone; SET statement_timeout = '180s'; DROP DATABASE gone));
 	is($state, '00000', 'H17 a device that fails does not hold up DROP DATABASE');
 	my $pid = writer_pid($node);
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 	ok(wait_for_writer($node, $pid), 'H12 the writer can be terminated meanwhile');
-	($state) = sql_error($node, q(SET statement_timeout = '20s'; SELECT grouplog.append('9100-1:', 'batch')));
+	($state) = sql_error($node, q(SET statement_timeout = '180s'; SELECT grouplog.append('9100-1:', 'batch')));
 	is($state, '58000', 'H12 ... and then they still fail');
 
 	clear_faults();
@@ -215,7 +215,7 @@ foreach my $case (
 	set_fault(0, calls => ['write'], delay => 300);
 	my @loads = map { start_load($node, $ledger, clients => 2, mode => $_, keep_going => 1, records => 20,
 			options => '-c statement_timeout=250ms') } qw(batch group adaptive);
-	my ($state) = sql_error($node, q(CREATE DATABASE gone; SET statement_timeout = '60s'; DROP DATABASE gone));
+	my ($state) = sql_error($node, q(CREATE DATABASE gone; SET statement_timeout = '180s'; DROP DATABASE gone));
 	is($state, '00000', 'H17 a slow device does not hold up DROP DATABASE');
 	finish_load($_) foreach @loads;
 	cmp_ok($loads[0]{states}{57014} // 0, '>', 0, 'H17 ... nor a cancel');
@@ -255,7 +255,7 @@ foreach my $case (
 	unlink glob(log_directory($node) . '/spare-*');
 	start_with_faults($node);
 	check_ledger($node, $ledger, 'H13 a start without space or spare');
-	($state) = sql_error($node, q(SET statement_timeout = '20s'; SELECT grouplog.append('9101-1:')));
+	($state) = sql_error($node, q(SET statement_timeout = '180s'; SELECT grouplog.append('9101-1:')));
 	is($state, '53100', 'H13 ... and appends are refused');
 	$node->stop('fast');
 	start_with_faults($node);

@@ -31,7 +31,7 @@ sub check
 {
 	my ($name) = @_;
 
-	$node->safe_psql('postgres', q(SET statement_timeout = '60s'; SELECT grouplog.flush()));
+	$node->safe_psql('postgres', q(SET statement_timeout = '180s'; SELECT grouplog.flush()));
 	check_ledger($node, $ledger, $name);
 	is( $node->safe_psql('postgres', q(
 			SELECT count(*) FROM (SELECT recorded_at, lag(recorded_at) OVER (ORDER BY lsn) AS before FROM grouplog.read()) t

@@ -79,7 +79,7 @@ sub brake
 	note "H19 small records of a session: $least to $most";
 	cmp_ok($least, '>', 0, 'H19 ... not one');
 	clear_faults() if $have_faults;
-	$node->safe_psql('postgres', q(SET statement_timeout = '60s'; SELECT grouplog.flush()));
+	$node->safe_psql('postgres', q(SET statement_timeout = '180s'; SELECT grouplog.flush()));
 	check_ledger($node, $ledger, 'H19 after it');
 }
 
