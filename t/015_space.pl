@@ -100,7 +100,8 @@ my $recycled = sub {
 	my ($reads, $removed, $largest, @wrong) = (0, 0, 0);
 	my $files = sub { $node->safe_psql('postgres', 'SELECT segments_recycled FROM grouplog.stat') };
 
-	while (($reads < 12 || $files->() < 30) && !@wrong)
+	while (($reads < 12 || $files->() < 30) && !@wrong
+		&& !grep { process_is_gone($_->{pid}) } map { values %{ $_->{clients} } } @loads)
 	{
 		my ($out, $err) = ('', '');
 
