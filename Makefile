@@ -171,7 +171,7 @@ $(unit)/server/lone.o: server_cppflags += -Dgl_token_take=sim_token_take
 server_headers = $(unit_headers) $(wildcard $(unit_dir)/server/*.h)
 
 $(unit)/server/%.o: $(here)/src/%.c $(server_headers) | $(unit)/server
-	$(CC) $(server_cflags) $(server_cppflags) -c -o $@ $<
+	$(CC) $(server_cflags) $(server_cppflags) -include simlooks.h -c -o $@ $<
 $(unit)/server/%.o: $(unit_dir)/server/%.c $(server_headers) | $(unit)/server
 	$(CC) $(server_cflags) $(server_cppflags) -c -o $@ $<
 $(unit)/sim_log.o: $(unit_dir)/sim_log.c $(server_headers) | $(unit)

@@ -49,14 +49,18 @@ static uint64 lone_others_seen;
 /* Data records in pending (padding and close records are none). */
 static uint64 pending_data_records;
 
-/* No group spans two files, so the scan stops where the file ends. */
+/*
+ * No group spans two files, so the scan stops where the file ends.  Both are looked at
+ * once: Min evaluates what it returns a second time, when more may be claimed.
+ */
 static uint64
 scan_limit(void)
 {
 	GlRing	   *ring = gl_ring();
+	uint64		insert = gl_ring_insert_lsn(ring);
 	uint64		full_end = gl_segment_full_end(gl_ring_durable_lsn(ring), ring->segment_size);
 
-	return Min(gl_ring_insert_lsn(ring), full_end);
+	return Min(insert, full_end);
 }
 
 bool

@@ -49,6 +49,7 @@ extern int	sim_timerfd_settime(int fd, int flags, const struct itimerspec *when,
 extern int	sim_sigaction(int signo, const struct sigaction *action, struct sigaction *before);
 extern int	sim_prctl(int option,...);
 extern void sim_ring_publish(GlRing *ring, uint64_t lsn, uint32_t hint);
+extern uint64_t sim_insert_lsn(const GlRing *ring);
 extern bool sim_token_take(void);
 
 #endif							/* SIMCALLS_H */

@@ -444,6 +444,14 @@ sim_ring_publish(GlRing *ring, uint64_t lsn, uint32_t hint)
 	sim_step();
 }
 
+/* ... before it looks at how far the log is claimed ... */
+uint64_t
+sim_insert_lsn(const GlRing *ring)
+{
+	sim_step();
+	return gl_ring_insert_lsn(ring);
+}
+
 /* ... and before it takes the token, when all may have changed that it has seen. */
 bool
 sim_token_take(void)
