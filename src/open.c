@@ -463,6 +463,19 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 	bad_lsn = found.bad_lsn;
 	if (catalog->bad_headers > 0)
 		bad_lsn = Min(bad_lsn, catalog->bad_lsn);
+
+	/*
+	 * The newest file may have been cut at an end that only a file after it knew,
+	 * whose header is bad now.
+	 */
+	if (catalog->map.count > 0)
+	{
+		const GlMapEntry *newest = &catalog->map.entries[catalog->map.count - 1];
+		uint64		held = newest->file_size <= GL_BLOCK ? newest->first_lsn :
+			gl_block_floor(newest->first_lsn) + newest->file_size - GL_BLOCK;
+
+		bad_lsn = Min(bad_lsn, held);
+	}
 	if (lsn > bad_lsn)
 	{
 		gl_control.holes_end = Max(gl_control.holes_end, lsn);

@@ -103,4 +103,25 @@ foreach my $case (
 	$node->stop;
 }
 
+# A run that crashed before its first record was durable leaves a file without one, which
+# the next run's file cuts to its header.  Then that one's header goes bad.
+{
+	my $node = new_node('cut_to_its_header');
+
+	%handed_out = ();
+	append($node, 1);
+	kill_server($node);
+	my ($empty) = files($node);
+	write_bytes($empty, 4096, "\0" x 4096);
+	$node->start;
+	append($node, 1);
+	$node->stop;
+	is(-s $empty, 4096, 'a file without a record is cut to its header');
+	flip((files($node))[1], 100);
+	$node->start;
+	is(opened($node), 'corrupt', '... and the one after it has a bad header: it is noticed');
+	accept_and_restart($node, '... and the one after it has a bad header');
+	$node->stop;
+}
+
 done_testing();
