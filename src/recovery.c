@@ -219,7 +219,12 @@ set_next_lsn(Scan *scan, const GlMapEntry *newest, uint64_t next_segment_size)
 	}
 
 	/* Whole records behind a torn end had their LSNs, too. */
-	used = max_u64(max_u64(result->valid_end, scan->behind_end), newest->first_lsn) + ring_size;
+	used = max_u64(max_u64(result->valid_end, scan->behind_end), newest->first_lsn);
+
+	/* What is damaged may have held more than can be seen. */
+	if (result->verdict == GL_RECOVERY_CORRUPT && newest->segment_size != 0)
+		used = max_u64(used, gl_segment_full_end(newest->first_lsn, newest->segment_size));
+	used += ring_size;
 	result->next_lsn = (used + next_segment_size - 1) / next_segment_size * next_segment_size;
 	result->next_lsn = max_u64(result->next_lsn, next_segment_size);
 }

@@ -128,8 +128,17 @@ gl_tail_read(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t siz
 
 		gl_tail_close(reader);
 		gl_segment_path(path, entry->number, entry->first_lsn);
+
+		/*
+		 * Only where there is no direct I/O at all is the page cache read: else
+		 * what is believed and what is then written again might differ.
+		 */
 		if (reader->direct)
+		{
 			reader->fd = gl_open_file(path, O_RDONLY | O_DIRECT);
+			if (reader->fd < 0 && errno != EINVAL)
+				return -errno;
+		}
 		reader->ahead = reader->fd >= 0 && gl_io_engine() != NULL && gl_io_fd(gl_io_engine()) >= 0;
 		if (reader->fd < 0)
 			reader->fd = gl_open_file(path, O_RDONLY);

@@ -646,7 +646,8 @@ test_map_faults(void **state)
 	assert_int_equal(result.end_lsn, 2 * MB + 20032);
 	assert_int_equal(result.bad_index, 1);
 	assert_int_equal(result.valid_end, log_.lsn);
-	assert_int_equal(result.next_lsn, 6 * MB);
+	/* the newest file may have held more than can be seen: been full, and the ring */
+	assert_int_equal(result.next_lsn, 7 * MB);
 	assert_int_equal(result.last_lsn, 2 * MB);
 	assert_int_equal(result.records, 1);
 

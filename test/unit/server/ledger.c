@@ -325,7 +325,8 @@ check_now(void)
 			return;
 		invalid_seen = true;
 	}
-	if (state == GL_STATE_OPEN && atomic_load(&gl_shared->segment_number) != 0)
+	if ((state == GL_STATE_OPEN || state == GL_STATE_CLOSED) &&
+		atomic_load(&gl_shared->segment_number) != 0)
 		limit = gl_ring_durable_lsn(gl_ring());
 	else
 		limit = atomic_load(&gl_shared->end_before);
@@ -373,7 +374,9 @@ check_now(void)
 			sent->outcome = ACKNOWLEDGED;
 			continue;
 		}
-		if (sent->outcome == SENT && opening && sent->run < run && state == GL_STATE_OPEN)
+		/* or it has gone with an old file, which a crash may bring back */
+		if (sent->outcome == SENT && opening && sent->run < run && state == GL_STATE_OPEN &&
+			(sent->after >= oldest || catalog->map.count == 0 || catalog->map.entries[0].number == 1))
 			sent->outcome = LOST;
 		if (sent->outcome != ACKNOWLEDGED || lsn < sound_from)
 			continue;
