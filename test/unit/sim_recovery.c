@@ -1243,10 +1243,11 @@ after_crash(GlRecoveryResult *found)
 int
 main(int argc, char **argv)
 {
-	uint64_t	crashes = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
+	static uint64_t crashes;
 	static uint64_t first_seed;
 	GlRecoveryResult found;
 
+	crashes = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
 	first_seed = (uint64_t) time(NULL) * 1000003;
 	if (argc > 2)
 		first_seed = strtoull(argv[2], NULL, 10);

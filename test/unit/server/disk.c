@@ -29,7 +29,7 @@ typedef struct Change
 } Change;
 
 Descriptor	disk_descriptors[DESCRIPTORS];
-File		disk_files[FILES];
+SimFile		disk_files[FILES];
 Flight		disk_flights[FLIGHTS];
 uint32		disk_largest;
 static Change changes[CHANGES];
@@ -95,7 +95,7 @@ disk_file_new(void)
 {
 	for (int i = 0; i < FILES; i++)
 	{
-		File	   *file = &disk_files[i];
+		SimFile    *file = &disk_files[i];
 
 		if (file->used)
 			continue;
@@ -147,7 +147,7 @@ disk_file_release(int index)
 }
 
 bool
-disk_is_segment(const File *file)
+disk_is_segment(const SimFile *file)
 {
 	uint32		number;
 	uint64		first_lsn;
@@ -181,7 +181,7 @@ disk_names_land(void)
 }
 
 void
-disk_put(File *file, uint64 offset, const void *data, uint32 size, int flags)
+disk_put(SimFile *file, uint64 offset, const void *data, uint32 size, int flags)
 {
 	sectors_write(&file->data, offset, data, size);
 	if (offset + size > file->size)
@@ -197,14 +197,14 @@ disk_put(File *file, uint64 offset, const void *data, uint32 size, int flags)
 }
 
 void
-disk_sync_file(File *file)
+disk_sync_file(SimFile *file)
 {
 	file->size_disk = file->size;
 	sectors_sync(&file->data);
 }
 
 void
-disk_sectors_land(File *file)
+disk_sectors_land(SimFile *file)
 {
 	uint32		unit = sim_chance(2) ? 1 : BLOCK / SECTOR;
 	uint32		pattern = sim_below(SECTOR_PATTERNS);
@@ -217,7 +217,7 @@ disk_sectors_land(File *file)
 void
 disk_flight_lands(Flight *flight, bool whole)
 {
-	File	   *file = &disk_files[flight->file];
+	SimFile    *file = &disk_files[flight->file];
 	uint64		at = flight->offset;
 	uint32		pattern = whole ? 0 : sim_below(4);
 
@@ -376,7 +376,7 @@ sim_disk_crash(bool power)
 
 	for (int i = 0; i < FILES; i++)
 	{
-		File	   *file = &disk_files[i];
+		SimFile    *file = &disk_files[i];
 
 		if (!file->used)
 			continue;
@@ -419,7 +419,7 @@ lose_file(char *what, Size size)
 	for (int i = 0; i < FILES; i++)
 	{
 		int			index = (start + i) % FILES;
-		File	   *file = &disk_files[index];
+		SimFile    *file = &disk_files[index];
 
 		if (!file->used || !gl_segment_name_parse(file->name, &number, &first_lsn) ||
 			number == oldest || number > known || (is_newest && number != newest))
@@ -438,7 +438,7 @@ sim_disk_damage(char *what, Size size)
 	int			index = -1;
 	int			seen = 0;
 	uint32		at;
-	File	   *file;
+	SimFile    *file;
 
 	for (int i = 0; i < FILES; i++)
 	{

@@ -21,7 +21,7 @@
 #define FD_DIRECTORY (-2)
 #define NAME_LENGTH	40
 
-typedef struct File
+typedef struct SimFile
 {
 	bool		used;
 	SimSectors	data;
@@ -32,7 +32,7 @@ typedef struct File
 	int			locked_by;		/* descriptor */
 	char		name[NAME_LENGTH];	/* "": none */
 	char		name_disk[NAME_LENGTH];
-} File;
+} SimFile;
 
 /* A write under way, of a process that may end before it is done. */
 typedef struct Flight
@@ -62,25 +62,25 @@ typedef struct Descriptor
 #define DESCRIPTORS	256
 
 extern Descriptor disk_descriptors[DESCRIPTORS];
-extern File disk_files[FILES];
+extern SimFile disk_files[FILES];
 extern Flight disk_flights[FLIGHTS];
 extern uint32 disk_largest;
 
 extern int	disk_file_new(void);
 extern int	disk_file_find(const char *name);
 extern void disk_file_rename(int index, const char *name);
-extern bool disk_is_segment(const File *file);
+extern bool disk_is_segment(const SimFile *file);
 
 /* Forget it, if it is not named, open or being written any more. */
 extern void disk_file_release(int index);
 
 extern uint64 disk_free_bytes(void);
-extern void disk_put(File *file, uint64 offset, const void *data, uint32 size, int flags);
-extern void disk_sync_file(File *file);
+extern void disk_put(SimFile *file, uint64 offset, const void *data, uint32 size, int flags);
+extern void disk_sync_file(SimFile *file);
 extern void disk_names_land(void);
 
 /* Each dirty sector lands or does not; none is dirty afterwards. */
-extern void disk_sectors_land(File *file);
+extern void disk_sectors_land(SimFile *file);
 
 extern Flight *disk_flight_begin(int file, int flags, uint64 offset,
 								 const struct iovec *iov, int iovcnt);

@@ -135,7 +135,7 @@ ssize_t
 sim_pread(int fd, void *buf, size_t size, off_t offset)
 {
 	int			index = file_of(fd);
-	const File *file;
+	const SimFile *file;
 	bool		direct;
 
 	sim_step();
@@ -164,7 +164,7 @@ sim_pread(int fd, void *buf, size_t size, off_t offset)
 static int64
 write_file(int index, int flags, uint64 offset, const struct iovec *iov, int iovcnt)
 {
-	File	   *file = &disk_files[index];
+	SimFile    *file = &disk_files[index];
 	uint64		size = 0;
 	uint64		done = 0;
 	uint64		room;
@@ -239,7 +239,7 @@ write_file(int index, int flags, uint64 offset, const struct iovec *iov, int iov
  * what there is and writes it anew, may try again.
  */
 static void
-note_failure(File *file)
+note_failure(SimFile *file)
 {
 	if (atomic_load(&gl_shared->state) == GL_STATE_OPEN && disk_is_segment(file))
 		file->failed = true;
@@ -248,7 +248,7 @@ note_failure(File *file)
 static int64
 do_write(int index, int flags, uint64 offset, const struct iovec *iov, int iovcnt)
 {
-	File	   *file = &disk_files[index];
+	SimFile    *file = &disk_files[index];
 	int64		result;
 
 	if (file->failed)
@@ -263,7 +263,7 @@ do_write(int index, int flags, uint64 offset, const struct iovec *iov, int iovcn
 static int64
 do_sync(int index)
 {
-	File	   *file;
+	SimFile    *file;
 
 	if (index == FD_DIRECTORY)
 	{
@@ -377,7 +377,7 @@ sim_unlink(const char *path)
 static int
 cut(int index, off_t size, int error_if_none)
 {
-	File	   *file;
+	SimFile    *file;
 
 	sim_step();
 	if (index < 0)
@@ -477,7 +477,7 @@ sim_readdir(DIR *dir)
 
 	while (*at < FILES)
 	{
-		const File *file = &disk_files[(*at)++];
+		const SimFile *file = &disk_files[(*at)++];
 
 		if (!file->used || file->name[0] == '\0')
 			continue;
