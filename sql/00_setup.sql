@@ -71,7 +71,9 @@ WHERE c.relnamespace = 'grouplog'::regnamespace
 -- The schema is the script's own: nobody can prepare one.
 DROP EXTENSION grouplog;
 CREATE SCHEMA grouplog;
+\set VERBOSITY terse
 CREATE EXTENSION grouplog;
+\set VERBOSITY default
 DROP SCHEMA grouplog;
 CREATE EXTENSION grouplog;
 

@@ -13,8 +13,10 @@ SET grouplog.group_window = '200us';
 SHOW grouplog.group_window;
 SET grouplog.group_window = 1.5;
 SHOW grouplog.group_window;
+\set VERBOSITY sqlstate
 SET grouplog.group_window = '9us';
 SET grouplog.group_window = '11s';
+\set VERBOSITY default
 RESET grouplog.group_window;
 
 SET grouplog.group_bytes = '1MB';

@@ -89,7 +89,9 @@ SELECT grouplog.stat_reset();
 -- Nor does a session change what is not its own.
 SET grouplog.sync_period = '1h';
 SET grouplog.max_size = '1GB';
+\set VERBOSITY sqlstate
 SHOW grouplog.directory;
+\set VERBOSITY default
 RESET ROLE;
 
 DROP OWNED BY regress_grouplog_nobody, regress_grouplog_appender, regress_grouplog_reader,
