@@ -76,7 +76,7 @@ warnings = -Wall -Wextra -Wmissing-prototypes \
 ifneq ($(findstring clang,$(CC)),)
 # a PostgreSQL built with gcc passes on flags and attributes that clang doesn't know
 warnings += -Wno-unknown-warning-option -Wno-ignored-optimization-argument \
-	-Wno-ignored-attributes
+	-Wno-ignored-attributes -Wno-cast-function-type-strict
 endif
 ifdef WERROR
 warnings += -Werror
@@ -159,7 +159,7 @@ $(unit_tests) $(filter-out $(unit)/sim_log,$(unit_sims)): $(unit)/%: $(unit)/%.o
 # kernel and PostgreSQL.  Their system calls get other names, and their static
 # variables lie in one section, which each simulated process has a copy of.  Their
 # stacks are such as AddressSanitizer does not follow.
-server_modules = $(filter-out config io_uring sql stats_sql stream,$(sources:src/%.c=%))
+server_modules = $(filter-out compat config io_uring sql stats_sql stream,$(sources:src/%.c=%))
 server_cflags = -std=gnu11 -O2 -g $(warnings) $(if $(findstring clang,$(CC)),,-Wno-clobbered) -fno-pie -fno-strict-aliasing -fwrapv \
 	-fexcess-precision=standard $(UNIT_CFLAGS) \
 	$(if $(findstring address,$(UNIT_CFLAGS)),--param asan-stack=0)

@@ -21,24 +21,11 @@
 #include "src/shared.h"
 #include "src/writer.h"
 
-PG_MODULE_MAGIC;
+GL_MODULE_MAGIC("grouplog", "1.0.0");
 
 void		_PG_init(void);
 
-#ifdef GL_HAVE_SHMEM_REQUEST_HOOK
-static shmem_request_hook_type prev_shmem_request_hook = NULL;
-#endif
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
-
-#ifdef GL_HAVE_SHMEM_REQUEST_HOOK
-static void
-grouplog_shmem_request(void)
-{
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	RequestAddinShmemSpace(gl_shared_size());
-}
-#endif
 
 static void
 grouplog_shmem_startup(void)
@@ -60,12 +47,7 @@ _PG_init(void)
 		ereport(LOG,
 				(errmsg("\"grouplog.buffers\" is larger than \"grouplog.segment_size\", which is used instead")));
 
-#ifdef GL_HAVE_SHMEM_REQUEST_HOOK
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = grouplog_shmem_request;
-#else
-	RequestAddinShmemSpace(gl_shared_size());
-#endif
+	gl_request_shared_memory(gl_shared_size);
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = grouplog_shmem_startup;
 

@@ -16,7 +16,6 @@
 #include "miscadmin.h"
 #include "shared.h"
 #include "storage/fd.h"
-#include "utils/backend_status.h"
 #include "utils/pidfile.h"
 #include "utils/timestamp.h"
 
@@ -49,9 +48,9 @@ gl_sessions_remain(void)
 	pgstat_clear_backend_activity_snapshot();
 	for (int i = pgstat_fetch_stat_numbackends(); i > 0 && !remain; i--)
 	{
-		PgBackendStatus *status = pgstat_fetch_stat_beentry(i);
+		LocalPgBackendStatus *status = pgstat_get_local_beentry_by_index(i);
 
-		remain = status != NULL && status->st_backendType == B_BACKEND;
+		remain = status != NULL && status->backendStatus.st_backendType == B_BACKEND;
 	}
 	return remain;
 }

@@ -4,7 +4,7 @@
  *		Every difference between PostgreSQL versions, in one place.
  *
  * Code elsewhere is written to the newest form; what an older version lacks is
- * supplied here, with the PostgreSQL release that brought it.
+ * supplied here and in compat.c, with the PostgreSQL release that brought it.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,15 +13,58 @@
 
 #include "postgres.h"
 
+#include "access/relscan.h"
+#include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
+#include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
-#include "utils/tuplestore.h"
-#include "utils/wait_event.h"
+#include "utils/backend_status.h"
+#include "utils/relcache.h"
+#include "utils/snapshot.h"
 
 #if PG_VERSION_NUM < 140000
 #error "grouplog needs PostgreSQL 14 or later"
+#endif
+
+/*
+ * 15 moved requests for shared memory into a hook of their own (4f2400cb3).
+ * Call it in _PG_init; size is called when the server knows its settings.
+ */
+extern void gl_request_shared_memory(Size (*size) (void));
+
+/*
+ * 15 knows MaxBackends when shared memory is requested; in 14 it is 0 until
+ * then.
+ */
+extern int	gl_max_backends(void);
+
+/*
+ * 15 has a function for it, where 14 has a variable (e997a0c64).
+ */
+extern TimeLineID gl_wal_timeline(void);
+
+/*
+ * 15 renamed EmitWarningsOnPlaceholders and made it reserve (88103567c).
+ */
+#if PG_VERSION_NUM < 150000
+#define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)
+#endif
+
+/*
+ * 15 does in one call what a function needs to return rows in a tuplestore
+ * (9e98583898); its name is from 15.1 on (a19e5cee63).
+ */
+#ifndef MAT_SRF_USE_EXPECTED_DESC
+extern void InitMaterializedSRF(FunctionCallInfo fcinfo, bits32 flags);
+#endif
+
+/*
+ * 16 renamed the way to all sessions, one by one.
+ */
+#if PG_VERSION_NUM < 160000
+#define pgstat_get_local_beentry_by_index(index) pgstat_fetch_stat_local_beentry(index)
 #endif
 
 /*
@@ -29,20 +72,18 @@
  */
 #if PG_VERSION_NUM >= 170000
 #include "storage/procnumber.h"
-#define GL_MY_PROC_INDEX		((uint32) MyProcNumber)
 #else
 #include "storage/backendid.h"
-#define GL_MY_PROC_INDEX		((uint32) MyBackendId)
+#define ProcNumber BackendId
+#define MyProcNumber MyBackendId
 #endif
 
 /*
- * 17 gives a wait event set a resource owner (50c67c201).
+ * 17 gives a wait event set a resource owner (50c67c201), before that it had a
+ * memory context.  This one has no owner, and lies in the current context or, from
+ * 17 on, in the top one: it is for the life of a process.
  */
-#if PG_VERSION_NUM >= 170000
-#define gl_create_wait_event_set(nevents) CreateWaitEventSet(NULL, (nevents))
-#else
-#define gl_create_wait_event_set(nevents) CreateWaitEventSet(CurrentMemoryContext, (nevents))
-#endif
+extern WaitEventSet *gl_create_wait_event_set(int nevents);
 
 /*
  * Named wait events for extensions came with 17 (c9af05465); before that every
@@ -57,74 +98,10 @@ typedef enum GlWaitEvent
 	GL_WAIT_WRITER_IO			/* the writer waits for a write or sync */
 } GlWaitEvent;
 
-static inline uint32
-gl_wait_event(GlWaitEvent event)
-{
-#if PG_VERSION_NUM >= 170000
-	static const char *const names[] = {
-		[GL_WAIT_APPEND_DURABLE] = "GrouplogAppendDurable",
-		[GL_WAIT_APPEND_ROOM] = "GrouplogAppendRoom",
-		[GL_WAIT_REQUEST] = "GrouplogRequest",
-		[GL_WAIT_WRITER_MAIN] = "GrouplogWriterMain",
-		[GL_WAIT_WRITER_IO] = "GrouplogWriterIO",
-	};
-	static uint32 known[lengthof(names)];
+/* At each start of shared memory: so no wait has to ask, which may fail. */
+extern void gl_wait_events_define(void);
 
-	if (known[event] == 0)
-		known[event] = WaitEventExtensionNew(names[event]);
-	return known[event];
-#else
-	(void) event;
-	return PG_WAIT_EXTENSION;
-#endif
-}
-
-/*
- * 15 moved requests for shared memory into a hook of their own (4f2400cb3).
- */
-#if PG_VERSION_NUM >= 150000
-#define GL_HAVE_SHMEM_REQUEST_HOOK
-#endif
-
-/*
- * 15 renamed EmitWarningsOnPlaceholders and made it reserve (88103567c).
- */
-#if PG_VERSION_NUM < 150000
-#define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)
-#endif
-
-/*
- * 15 does in one call what a function needs to return rows in a tuplestore
- * (9e98583898); its name is from 15.1 on (a19e5cee63).
- */
-#ifndef MAT_SRF_USE_EXPECTED_DESC
-static inline void
-InitMaterializedSRF(FunctionCallInfo fcinfo, bits32 flags)
-{
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	MemoryContext oldcontext;
-	TupleDesc	tupdesc;
-
-	if (rsinfo == NULL || !IsA(rsinfo, ReturnSetInfo))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("set-valued function called in context that cannot accept a set")));
-	if (!(rsinfo->allowedModes & SFRM_Materialize))
-		ereport(ERROR,
-				(errcode(ERRCODE_SYNTAX_ERROR),
-				 errmsg("materialize mode required, but it is not allowed in this context")));
-
-	oldcontext = MemoryContextSwitchTo(rsinfo->econtext->ecxt_per_query_memory);
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	rsinfo->returnMode = SFRM_Materialize;
-	rsinfo->setResult =
-		tuplestore_begin_heap((rsinfo->allowedModes & SFRM_Materialize_Random) != 0,
-							  false, work_mem);
-	rsinfo->setDesc = tupdesc;
-	MemoryContextSwitchTo(oldcontext);
-}
-#endif
+extern uint32 gl_wait_event(GlWaitEvent event);
 
 /*
  * 17 lets an interval be infinite (519fc1bd9).
@@ -134,5 +111,34 @@ InitMaterializedSRF(FunctionCallInfo fcinfo, bits32 flags)
 #else
 #define GL_INTERVAL_NOT_FINITE(interval) false
 #endif
+
+/*
+ * 18 replaced pg_attribute_noreturn() by this, which stands in front (28e7a9968).
+ */
+#ifndef pg_noreturn
+#define pg_noreturn _Noreturn
+#endif
+
+/*
+ * 18 shows a library's name and version in pg_get_loaded_modules() (9324c8c58).
+ */
+#ifdef PG_MODULE_MAGIC_EXT
+#define GL_MODULE_MAGIC(its_name, its_version) \
+	PG_MODULE_MAGIC_EXT(.name = (its_name), .version = (its_version))
+#else
+#define GL_MODULE_MAGIC(its_name, its_version) PG_MODULE_MAGIC
+#endif
+
+/*
+ * 19 gives a signal handler a second argument, so that this needs a cast.
+ */
+#ifndef PG_SIG_IGN
+#define PG_SIG_IGN				SIG_IGN
+#endif
+
+/*
+ * 19 wants flags where a scan begins.
+ */
+extern TableScanDesc gl_scan_table(Relation rel, Snapshot snapshot);
 
 #endif							/* GROUPLOG_COMPAT_H */

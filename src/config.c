@@ -32,7 +32,7 @@ int			gl_io_method = GL_IO_URING;
 int			gl_sync_method = GL_SYNC_OPEN_DATASYNC;
 bool		gl_adopt = false;
 
-static const struct config_enum_entry sync_mode_options[] = {
+static const struct config_enum_entry sync_modes[] = {
 	{"periodic", GL_SYNC_PERIODIC, false},
 	{"batch", GL_SYNC_BATCH, false},
 	{"group", GL_SYNC_GROUP, false},
@@ -40,19 +40,19 @@ static const struct config_enum_entry sync_mode_options[] = {
 	{NULL, 0, false}
 };
 
-static const struct config_enum_entry on_full_options[] = {
+static const struct config_enum_entry on_full_actions[] = {
 	{"refuse", GL_ON_FULL_REFUSE, false},
 	{"recycle", GL_ON_FULL_RECYCLE, false},
 	{NULL, 0, false}
 };
 
-static const struct config_enum_entry io_method_options[] = {
+static const struct config_enum_entry io_methods[] = {
 	{"io_uring", GL_IO_URING, false},
 	{"sync", GL_IO_SYNC, false},
 	{NULL, 0, false}
 };
 
-static const struct config_enum_entry sync_method_options[] = {
+static const struct config_enum_entry sync_methods[] = {
 	{"open_datasync", GL_SYNC_OPEN_DATASYNC, false},
 	{"fdatasync", GL_SYNC_FDATASYNC, false},
 	{NULL, 0, false}
@@ -90,7 +90,7 @@ gl_config_parse_mode(const char *name, GlSyncMode *mode)
 {
 	const struct config_enum_entry *option;
 
-	for (option = sync_mode_options; option->name != NULL; option++)
+	for (option = sync_modes; option->name != NULL; option++)
 	{
 		if (pg_strcasecmp(option->name, name) == 0)
 		{
@@ -139,7 +139,7 @@ gl_config_define(void)
 							 "batch: when durable, a sync starts at once; "
 							 "group: when durable, a sync starts within grouplog.group_window; "
 							 "adaptive: when durable, a sync starts when the sessions expected to join have joined.",
-							 &gl_sync_mode, GL_SYNC_ADAPTIVE, sync_mode_options,
+							 &gl_sync_mode, GL_SYNC_ADAPTIVE, sync_modes,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomRealVariable("grouplog.group_window",
 							 "Sets the longest time that a record waits for company in sync mode group.",
@@ -180,7 +180,7 @@ gl_config_define(void)
 	DefineCustomEnumVariable("grouplog.on_full",
 							 "Sets what happens when grouplog.max_size is reached.",
 							 "refuse: appends fail; recycle: the oldest records are removed.",
-							 &gl_on_full, GL_ON_FULL_REFUSE, on_full_options,
+							 &gl_on_full, GL_ON_FULL_REFUSE, on_full_actions,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("grouplog.min_free_space",
 							"Sets the free space of the file system below which appends are refused.",
@@ -201,12 +201,12 @@ gl_config_define(void)
 	DefineCustomEnumVariable("grouplog.io_method",
 							 "Sets how the writer does its I/O.",
 							 "Where io_uring is refused, sync is used.",
-							 &gl_io_method, GL_IO_URING, io_method_options,
+							 &gl_io_method, GL_IO_URING, io_methods,
 							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("grouplog.sync_method",
 							 "Sets how records are made durable.",
 							 "open_datasync: direct I/O; where the file system has none, fdatasync is used.",
-							 &gl_sync_method, GL_SYNC_OPEN_DATASYNC, sync_method_options,
+							 &gl_sync_method, GL_SYNC_OPEN_DATASYNC, sync_methods,
 							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("grouplog.adopt",
 							 "Takes over a log that another cluster wrote.",

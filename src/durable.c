@@ -39,7 +39,7 @@ wait_error_context(void *arg)
  * One SQLSTATE for this alone, so that an application can tell it from a refusal,
  * after which a retry makes no duplicate.
  */
-static void pg_attribute_noreturn()
+pg_noreturn static void
 raise_unknown(uint64 lsn, bool device_failed)
 {
 	GlError		cause;

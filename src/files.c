@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "access/transam.h"
-#include "access/xlog.h"
+#include "compat.h"
 #include "config.h"
 #include "io_wait.h"
 #include "miscadmin.h"
@@ -206,7 +206,7 @@ fill_header(GlSegmentHeader *header, uint64 first_lsn, uint64 end_before)
 	header->system_identifier = gl_control.system_identifier;
 	header->log_id = gl_control.log_id;
 	header->number = last_file_number + 1;
-	header->timeline = GetWALInsertionTimeLine();
+	header->timeline = gl_wal_timeline();
 	header->first_lsn = first_lsn;
 	header->end_before = end_before;
 	header->epoch = atomic_load(&gl_shared->epoch);

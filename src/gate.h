@@ -11,7 +11,7 @@
 #ifndef GROUPLOG_GATE_H
 #define GROUPLOG_GATE_H
 
-#include "postgres.h"
+#include "compat.h"
 
 /* The library is preloaded. */
 extern void gl_gate_check_loaded(void);
@@ -45,6 +45,6 @@ extern void gl_gate_wait_started(void);
 extern void gl_gate_check_writer(void);
 
 /* The server is shutting down. */
-extern void gl_gate_raise_closed(void) pg_attribute_noreturn();
+pg_noreturn extern void gl_gate_raise_closed(void);
 
 #endif							/* GROUPLOG_GATE_H */

@@ -15,13 +15,13 @@
 
 #include "compat.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "shared.h"
 #include "slow_sync.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/pmsignal.h"
 #include "utils/memutils.h"
+#include "utils/wait_event.h"
 
 /* Beyond this the set's own timeout is exact enough, and costs no call. */
 #define TIMER_LIMIT_US	INT64CONST(100000)

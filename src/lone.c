@@ -41,10 +41,10 @@
 #include "group.h"
 #include "io_engine.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "segment.h"
 #include "shared.h"
 #include "storage/fd.h"
+#include "utils/wait_event.h"
 
 /* More than this is the writer's: it works on while we wait. */
 #define LONE_BYTES		((uint64) 64 * 1024)

@@ -16,6 +16,7 @@
 #include "reader.h"
 
 #include "access/xlogdefs.h"
+#include "compat.h"
 #include "gate.h"
 #include "miscadmin.h"
 #include "segment.h"
@@ -61,7 +62,7 @@ gl_reader_lsn_before_log(uint64 lsn)
 	return map->count > 0 && map->entries[0].number == 1 && lsn < map->entries[0].first_lsn;
 }
 
-static void pg_attribute_noreturn()
+pg_noreturn static void
 raise_removed(uint64 lsn)
 {
 	ereport(ERROR,
@@ -82,7 +83,7 @@ describe_file(char *path, const GlLogMap *map, uint64 lsn)
 		gl_segment_path(path, map->entries[index].number, map->entries[index].first_lsn);
 }
 
-static void pg_attribute_noreturn()
+pg_noreturn static void
 raise_corrupt(GlReader *reader, uint64 lsn, const char *why)
 {
 	char		path[MAXPGPATH];
@@ -99,7 +100,7 @@ raise_corrupt(GlReader *reader, uint64 lsn, const char *why)
 					 LSN_FORMAT_ARGS(lsn))));
 }
 
-static void pg_attribute_noreturn()
+pg_noreturn static void
 raise_read_error(GlReader *reader, uint64 lsn, int os_error)
 {
 	char		path[MAXPGPATH];

@@ -9,6 +9,7 @@
 
 #include <time.h>
 
+#include "compat.h"
 #include "config.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
@@ -21,7 +22,7 @@ GlShared   *gl_shared = NULL;
 static uint32
 queue_size(void)
 {
-	return (uint32) MaxBackends * 2 + 64;
+	return (uint32) gl_max_backends() * 2 + 64;
 }
 
 static Size
@@ -67,6 +68,7 @@ gl_shared_startup(void)
 		atomic_store(&shared->writer_gone_us, gl_now_us());
 	}
 	gl_shared = shared;
+	gl_wait_events_define();
 	LWLockRelease(AddinShmemInitLock);
 }
 

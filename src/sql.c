@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/xact.h"
 #include "append.h"
 #include "catalog/pg_type.h"
@@ -39,6 +40,7 @@
 #include "utils/memutils.h"
 #include "utils/pg_lsn.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 #include "verify.h"
 
 PG_FUNCTION_INFO_V1(grouplog_append_bytea);

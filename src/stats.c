@@ -74,5 +74,5 @@ gl_stats_init(GlStats *stats)
 GlStatStripe *
 gl_stats_stripe(GlStats *stats)
 {
-	return &stats->stripes[GL_MY_PROC_INDEX % GL_STAT_STRIPES];
+	return &stats->stripes[(uint32) MyProcNumber % GL_STAT_STRIPES];
 }

@@ -16,6 +16,7 @@
 
 #include <math.h>
 
+#include "access/htup_details.h"
 #include "access/xlog.h"
 #include "compat.h"
 #include "config.h"
@@ -27,6 +28,7 @@
 #include "utils/builtins.h"
 #include "utils/pg_lsn.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 #include "verify.h"
 
 PG_FUNCTION_INFO_V1(grouplog_stat_get);
@@ -37,7 +39,7 @@ PG_FUNCTION_INFO_V1(grouplog_stat_get_sync_mode);
 PG_FUNCTION_INFO_V1(grouplog_get_status);
 PG_FUNCTION_INFO_V1(grouplog_get_segments);
 
-#define NS_PER_MS	1000000.0
+#define NANOSECONDS_PER_MS	1000000.0
 
 /* A row under construction. */
 #define ROW_MAX_COLUMNS	40
@@ -79,7 +81,7 @@ put_counter(Row *row, _Atomic uint64 *counter)
 static void
 put_time(Row *row, uint64 ns)
 {
-	put_float(row, ns / NS_PER_MS);
+	put_float(row, ns / NANOSECONDS_PER_MS);
 }
 
 /* '' is shown as null */
@@ -272,9 +274,9 @@ grouplog_stat_get_latency(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	stats = &gl_shared->stats;
 
-	put_summary(fcinfo, "append_wait", &stats->append_wait, NS_PER_MS);
-	put_summary(fcinfo, "sync", &stats->sync, NS_PER_MS);
-	put_summary(fcinfo, "write", &stats->write, NS_PER_MS);
+	put_summary(fcinfo, "append_wait", &stats->append_wait, NANOSECONDS_PER_MS);
+	put_summary(fcinfo, "sync", &stats->sync, NANOSECONDS_PER_MS);
+	put_summary(fcinfo, "write", &stats->write, NANOSECONDS_PER_MS);
 	return (Datum) 0;
 }
 

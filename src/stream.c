@@ -21,6 +21,7 @@
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "commands/extension.h"
+#include "compat.h"
 #include "miscadmin.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -73,7 +74,7 @@ read_stream_id(void)
 	/* The latest, so that an old snapshot does not hide a new extension. */
 	snapshot = RegisterSnapshot(IsInParallelMode() ? GetActiveSnapshot() : GetLatestSnapshot());
 	slot = table_slot_create(rel, NULL);
-	scan = table_beginscan(rel, snapshot, 0, NULL);
+	scan = gl_scan_table(rel, snapshot);
 	if (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
 		bool		isnull;

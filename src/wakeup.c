@@ -21,7 +21,7 @@
 #include <unistd.h>
 #endif
 
-#include "pgstat.h"
+#include "utils/wait_event.h"
 
 void
 gl_wakeup_init(GlWakeup *wakeup)

@@ -40,7 +40,6 @@
 #include "io_wait.h"
 #include "miscadmin.h"
 #include "open.h"
-#include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "serve.h"
@@ -542,7 +541,7 @@ grouplog_writer_main(Datum arg)
 
 	sigemptyset(&on_sigterm.sa_mask);
 	(void) sigaction(SIGTERM, &on_sigterm, NULL);	/* pqsignal does not say who sent it */
-	pqsignal(SIGINT, SIG_IGN);	/* there is no statement to cancel */
+	pqsignal(SIGINT, PG_SIG_IGN);	/* there is no statement to cancel */
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
 

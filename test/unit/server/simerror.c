@@ -147,10 +147,9 @@ pg_re_throw(void)
 }
 
 void
-ExceptionalCondition(const char *conditionName, const char *errorType, const char *fileName,
-					 int lineNumber)
+ExceptionalCondition(SIM_ASSERTION_ARGS)
 {
-	violation("assertion failed: %s, %s:%d", conditionName, fileName, lineNumber);
+	violation("assertion failed: %s, %s:%d", condition, file, line);
 	fflush(stdout);
 	abort();
 }
@@ -207,10 +206,10 @@ proc_exit(int code)
 	sim_process_end(code);
 }
 
-pqsigfunc
+SIM_PQSIGNAL_RESULT
 pqsignal(int signo, pqsigfunc func)
 {
-	return NULL;
+	return SIM_PQSIGNAL_NOTHING;
 }
 
 int

@@ -13,7 +13,7 @@
 #ifndef SIMOS_H
 #define SIMOS_H
 
-#include "postgres.h"
+#include "compat.h"
 
 #include <setjmp.h>
 #include <sys/uio.h>
@@ -22,6 +22,24 @@
 #include "simchance.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+
+/* ----- PostgreSQL versions (those of src/ are in src/compat.h) ----- */
+
+/* 16 no longer names the kind of a failed assertion */
+#if PG_VERSION_NUM >= 160000
+#define SIM_ASSERTION_ARGS const char *condition, const char *file, int line
+#else
+#define SIM_ASSERTION_ARGS const char *condition, const char *kind, const char *file, int line
+#endif
+
+/* 18 no longer returns the handler before */
+#if PG_VERSION_NUM >= 180000
+#define SIM_PQSIGNAL_RESULT void
+#define SIM_PQSIGNAL_NOTHING
+#else
+#define SIM_PQSIGNAL_RESULT pqsigfunc
+#define SIM_PQSIGNAL_NOTHING NULL
+#endif
 
 /* ----- the disk ----- */
 
@@ -145,7 +163,7 @@ extern void sim_switch_to(SimProcess *process);
 extern void sim_server_gone(void);
 
 /* The caller has ended; its memory. */
-extern void sim_process_end(int code) pg_attribute_noreturn();
+pg_noreturn extern void sim_process_end(int code);
 extern void sim_memory_free(SimProcess *process);
 
 /* Call as a process, to the end and without a switch. */

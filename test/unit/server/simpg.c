@@ -14,6 +14,7 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "compat.h"
 #include "config.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -45,8 +46,7 @@ volatile sig_atomic_t ConfigReloadPending;
 volatile sig_atomic_t postmaster_possibly_dead;
 bool		XactReadOnly;
 bool		enableFsync = true;
-int			MaxBackends = 32;
-BackendId	MyBackendId = 1;
+ProcNumber	MyProcNumber = 1;
 int			MyProcPid;
 int			PostmasterPid = SIM_POSTMASTER;
 Latch	   *MyLatch;
@@ -59,6 +59,31 @@ static LWLockPadded lwlocks[64];
 LWLockPadded *MainLWLockArray = lwlocks;
 static uint32 wait_event_info;
 uint32	   *my_wait_event_info = &wait_event_info;
+
+/* ----- src/compat.c ----- */
+
+void
+gl_wait_events_define(void)
+{
+}
+
+uint32
+gl_wait_event(GlWaitEvent event)
+{
+	return 0;
+}
+
+int
+gl_max_backends(void)
+{
+	return 32;
+}
+
+TimeLineID
+gl_wal_timeline(void)
+{
+	return 1;
+}
 
 /* ----- grouplog's settings (src/config.c) ----- */
 
@@ -122,10 +147,10 @@ pgstat_fetch_stat_numbackends(void)
 	return SIM_PROCESSES;
 }
 
-PgBackendStatus *
-pgstat_fetch_stat_beentry(int number)
+LocalPgBackendStatus *
+pgstat_get_local_beentry_by_index(int number)
 {
-	static PgBackendStatus session = {.st_backendType = B_BACKEND};
+	static LocalPgBackendStatus session = {.backendStatus = {.st_backendType = B_BACKEND}};
 	SimProcess *process = &sim_process[number - 1];
 
 	return process->pid != 0 && process->sigterm == NULL ? &session : NULL;
@@ -259,12 +284,6 @@ bool
 PostmasterIsAliveInternal(void)
 {
 	return true;
-}
-
-TimeLineID
-GetWALInsertionTimeLine(void)
-{
-	return 1;
 }
 
 uint64

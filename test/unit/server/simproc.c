@@ -11,6 +11,7 @@
  */
 #include "simos.h"
 
+#include "compat.h"
 #include "group.h"
 
 #include <linux/futex.h>
@@ -312,9 +313,9 @@ sim_timerfd_settime(int fd, int flags, const struct itimerspec *when, struct iti
 }
 
 WaitEventSet *
-CreateWaitEventSet(MemoryContext context, int nevents)
+gl_create_wait_event_set(int nevents)
 {
-	return MemoryContextAllocZero(context, 16);
+	return palloc0(16);
 }
 
 int
