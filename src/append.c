@@ -298,7 +298,7 @@ batch_error_context(void *arg)
 	BatchContext *context = arg;
 
 	if (context->appended > 0)
-		errcontext("%lld records of the batch are in the log, the last one at LSN %X/%X",
+		errcontext("%lld records of the batch are in the log, the last one at LSN " GL_LSN,
 				   (long long) context->appended, LSN_FORMAT_ARGS(context->last_lsn));
 }
 

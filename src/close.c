@@ -179,7 +179,7 @@ gl_log_close(void)
 	gl_files_close();
 	gl_shared_wake_everybody();
 	ereport(LOG,
-			(errmsg(recorded ? "grouplog closed at LSN %X/%X" :
-					"grouplog closed at LSN %X/%X, without a close record",
+			(errmsg(recorded ? "grouplog closed at LSN " GL_LSN :
+					"grouplog closed at LSN " GL_LSN ", without a close record",
 					LSN_FORMAT_ARGS(gl_ring_durable_lsn(gl_ring())))));
 }

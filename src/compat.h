@@ -137,6 +137,16 @@ extern uint32 gl_wait_event(GlWaitEvent event);
 #endif
 
 /*
+ * 19 writes eight digits behind the slash of an LSN (2633dae2e).  Messages do it as
+ * the type pg_lsn does, so that one can be searched for the other.
+ */
+#if PG_VERSION_NUM >= 190000
+#define GL_LSN					"%X/%08X"
+#else
+#define GL_LSN					"%X/%X"
+#endif
+
+/*
  * 19 wants flags where a scan begins.
  */
 extern TableScanDesc gl_scan_table(Relation rel, Snapshot snapshot);

@@ -29,9 +29,9 @@ wait_error_context(void *arg)
 	WaitContext *context = arg;
 
 	if (context->durable)
-		errcontext("the record at LSN %X/%X is in the log, and durable", LSN_FORMAT_ARGS(context->lsn));
+		errcontext("the record at LSN " GL_LSN " is in the log, and durable", LSN_FORMAT_ARGS(context->lsn));
 	else
-		errcontext("waiting for the record at LSN %X/%X, which is in the log and may still become durable",
+		errcontext("waiting for the record at LSN " GL_LSN ", which is in the log and may still become durable",
 			   LSN_FORMAT_ARGS(context->lsn));
 }
 
@@ -50,7 +50,7 @@ raise_unknown(uint64 lsn, bool device_failed)
 	gl_stat_add(&gl_shared->stats.outcome_unknown, 1);
 	ereport(ERROR,
 			(errcode(ERRCODE_IO_ERROR),
-			 errmsg("the outcome of the record at LSN %X/%X is unknown", LSN_FORMAT_ARGS(lsn)),
+			 errmsg("the outcome of the record at LSN " GL_LSN " is unknown", LSN_FORMAT_ARGS(lsn)),
 			 cause.message[0] ? errdetail_internal("%s", cause.message) :
 			 errdetail("The server is shutting down."),
 			 errhint("The record may still become durable, or be found after the next start; ask with grouplog.wait_durable.")));
@@ -137,14 +137,14 @@ gl_wait_durable(uint64 lsn, int64 timeout_us)
 		(lsn < run_start && gl_reader_lsn_before_log(lsn)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("LSN %X/%X was never handed out", LSN_FORMAT_ARGS(lsn)),
+				 errmsg("LSN " GL_LSN " was never handed out", LSN_FORMAT_ARGS(lsn)),
 				 errhint("Use the LSN that an append has returned.")));
 	if (lsn < run_start || state == GL_STATE_CORRUPT)
 	{
 		if (gl_reader_lsn_lost(lsn))
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_EXCEPTION),
-					 errmsg("the record at LSN %X/%X was lost", LSN_FORMAT_ARGS(lsn)),
+					 errmsg("the record at LSN " GL_LSN " was lost", LSN_FORMAT_ARGS(lsn)),
 					 errdetail("It was not on stable storage when the server went down, or has been given up with grouplog.accept_end.")));
 		return true;
 	}

@@ -10,6 +10,7 @@
 #include "failure.h"
 
 #include "access/xlogdefs.h"
+#include "compat.h"
 #include "files.h"
 #include "shared.h"
 
@@ -115,7 +116,7 @@ gl_failure_write(const GlError *error)
 	}
 	gl_error_report(LOG, error);
 	ereport(LOG,
-			(errmsg("grouplog leaves the file and writes the unacknowledged records, from LSN %X/%X on, to another",
+			(errmsg("grouplog leaves the file and writes the unacknowledged records, from LSN " GL_LSN " on, to another",
 					LSN_FORMAT_ARGS(gl_ring_durable_lsn(gl_ring())))));
 	retrying = true;
 }

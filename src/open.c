@@ -12,6 +12,7 @@
 #include "open.h"
 
 #include "access/xlog.h"
+#include "compat.h"
 #include "config.h"
 #include "files.h"
 #include "io_wait.h"
@@ -98,7 +99,7 @@ describe(const GlRecoveryResult *result, bool restored)
 		ereport(LOG, (errmsg("grouplog begins a new log in directory \"%s\"", gl_directory)));
 		return;
 	}
-	used = snprintf(text, sizeof(text), "%s at %X/%X, %llu records checked",
+	used = snprintf(text, sizeof(text), "%s at " GL_LSN ", %llu records checked",
 					gl_recovery_verdict_name(result->verdict),
 					LSN_FORMAT_ARGS(result->end_lsn),
 					(unsigned long long) result->records);
@@ -112,7 +113,7 @@ describe(const GlRecoveryResult *result, bool restored)
 	if (restored)
 		used += snprintf(text + used, sizeof(text) - used, ", restored from a backup");
 	if (restored && result->holes > 0)
-		snprintf(text + used, sizeof(text) - used, " with %llu holes below %X/%X",
+		snprintf(text + used, sizeof(text) - used, " with %llu holes below " GL_LSN,
 				 (unsigned long long) result->holes, LSN_FORMAT_ARGS(result->holes_end));
 	gl_shared_set_text(gl_shared->recovery, text, sizeof(gl_shared->recovery));
 	ereport(result->records_behind > 0 ? WARNING : LOG, (errmsg("grouplog recovery: %s", text)));
@@ -129,13 +130,13 @@ set_corrupt(const GlCatalog *catalog, GlError *error)
 		gl_segment_path(path, entry->number, entry->first_lsn);
 	gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
 				 "Read what is there, restore the file from a backup, or end the log with grouplog.accept_end.",
-				 "the log is corrupt at LSN %X/%X in file \"%s\"",
+				 "the log is corrupt at LSN " GL_LSN " in file \"%s\"",
 				 LSN_FORMAT_ARGS(found.bad_lsn), path);
 	if (found.bad_map != GL_MAP_OK)
-		gl_error_detail(error, "The chain of files is broken: %s. Valid records go on to %X/%X.",
+		gl_error_detail(error, "The chain of files is broken: %s. Valid records go on to " GL_LSN ".",
 						gl_map_problem_name(found.bad_map), LSN_FORMAT_ARGS(found.valid_end));
 	else
-		gl_error_detail(error, "The record check says: %s. Later records show that it was durable; valid records go on to %X/%X.",
+		gl_error_detail(error, "The record check says: %s. Later records show that it was durable; valid records go on to " GL_LSN ".",
 						gl_record_check_name(found.bad_check), LSN_FORMAT_ARGS(found.valid_end));
 }
 
@@ -269,7 +270,7 @@ open_log(GlState *state, GlError *error)
 		gl_segment_path(path, catalog->map.entries[found.bad_index].number,
 						catalog->map.entries[found.bad_index].first_lsn);
 		gl_error_set(error, gl_error_sqlstate(found.error), found.error, NULL,
-					 "could not read file \"%s\" at LSN %X/%X: %s", path,
+					 "could not read file \"%s\" at LSN " GL_LSN ": %s", path,
 					 LSN_FORMAT_ARGS(found.bad_lsn), strerror(found.error));
 		return false;
 	}
@@ -285,7 +286,7 @@ open_log(GlState *state, GlError *error)
 		gl_error_set(error, ERRCODE_DATA_CORRUPTED, 0,
 					 "Read what is there, restore the file from a backup, or end the log with grouplog.accept_end.",
 					 "the log is corrupt: file \"%s\" has no valid header", path);
-		gl_error_detail(error, "The header check says: %s. The file's records begin at %X/%X; the log can be ended at %X/%X, valid records go on to %X/%X.",
+		gl_error_detail(error, "The header check says: %s. The file's records begin at " GL_LSN "; the log can be ended at " GL_LSN ", valid records go on to " GL_LSN ".",
 						gl_header_check_name(catalog->bad_check), LSN_FORMAT_ARGS(catalog->bad_lsn),
 						LSN_FORMAT_ARGS(found.end_lsn), LSN_FORMAT_ARGS(found.valid_end));
 	}
@@ -301,7 +302,7 @@ open_log(GlState *state, GlError *error)
 						 "Read what is there, restore the file from a backup, or end the log with grouplog.accept_end.",
 						 "the log is corrupt: its newest file, number %u, is missing in directory \"%s\"",
 						 gl_control.last_number, gl_directory);
-			gl_error_detail(error, "Its records begin at %X/%X; the log can be ended at %X/%X.",
+			gl_error_detail(error, "Its records begin at " GL_LSN "; the log can be ended at " GL_LSN ".",
 							LSN_FORMAT_ARGS(gl_control.last_lsn), LSN_FORMAT_ARGS(found.end_lsn));
 		}
 	}
@@ -348,7 +349,7 @@ open_log(GlState *state, GlError *error)
 	{
 		if (found.holes > 0)
 			ereport(WARNING,
-					(errmsg("the log was restored from a base backup and has %llu holes below %X/%X",
+					(errmsg("the log was restored from a base backup and has %llu holes below " GL_LSN,
 							(unsigned long long) found.holes, LSN_FORMAT_ARGS(found.holes_end)),
 					 errdetail("Every record that was durable when the backup began is there.")));
 		gl_control.holes_end = Max(gl_control.holes_end, found.holes_end);
@@ -402,8 +403,8 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 	{
 		gl_error_set(error, ERRCODE_INVALID_PARAMETER_VALUE, 0,
 					 "The log can end at the LSN at which it is corrupt, or at any record's beginning or end.",
-					 "LSN %X/%X is not in the log", LSN_FORMAT_ARGS(lsn));
-		gl_error_detail(error, "The log holds %X/%X to %X/%X.",
+					 "LSN " GL_LSN " is not in the log", LSN_FORMAT_ARGS(lsn));
+		gl_error_detail(error, "The log holds " GL_LSN " to " GL_LSN ".",
 						LSN_FORMAT_ARGS(oldest), LSN_FORMAT_ARGS(found.valid_end));
 		return false;
 	}
@@ -456,7 +457,7 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 	{
 		gl_error_set(error, ERRCODE_INVALID_PARAMETER_VALUE, 0,
 					 "grouplog.verify() shows where the log is corrupt.",
-					 "no record begins or ends at LSN %X/%X", LSN_FORMAT_ARGS(lsn));
+					 "no record begins or ends at LSN " GL_LSN, LSN_FORMAT_ARGS(lsn));
 		return false;
 	}
 
@@ -500,7 +501,7 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 		return false;
 	}
 	ereport(LOG,
-			(errmsg("grouplog: the log was ended at %X/%X by request, and goes on at %X/%X",
+			(errmsg("grouplog: the log was ended at " GL_LSN " by request, and goes on at " GL_LSN,
 					LSN_FORMAT_ARGS(lsn), LSN_FORMAT_ARGS(found.next_lsn))));
 	atomic_store(&gl_shared->state, GL_STATE_OPEN);
 	gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);

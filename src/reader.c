@@ -67,8 +67,8 @@ raise_removed(uint64 lsn)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("records after LSN %X/%X were removed from the log", LSN_FORMAT_ARGS(lsn)),
-			 errdetail("The oldest record that may be there is at or after %X/%X.",
+			 errmsg("records after LSN " GL_LSN " were removed from the log", LSN_FORMAT_ARGS(lsn)),
+			 errdetail("The oldest record that may be there is at or after " GL_LSN ".",
 					   LSN_FORMAT_ARGS(atomic_load(&gl_shared->oldest_lsn))),
 			 errhint("Read from NULL to begin with the oldest record there is.")));
 }
@@ -94,9 +94,9 @@ raise_corrupt(GlReader *reader, uint64 lsn, const char *why)
 		describe_file(path, &reader->map, lsn);
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("the log is corrupt at LSN %X/%X in file \"%s\"", LSN_FORMAT_ARGS(lsn), path),
+			 errmsg("the log is corrupt at LSN " GL_LSN " in file \"%s\"", LSN_FORMAT_ARGS(lsn), path),
 			 errdetail("The record check says: %s.", why),
-			 errhint("Read after LSN %X/%X to pass over it; grouplog.verify() shows the extent.",
+			 errhint("Read after LSN " GL_LSN " to pass over it; grouplog.verify() shows the extent.",
 					 LSN_FORMAT_ARGS(lsn))));
 }
 
@@ -111,7 +111,7 @@ raise_read_error(GlReader *reader, uint64 lsn, int os_error)
 	errno = os_error;
 	ereport(ERROR,
 			(errcode_for_file_access(),
-			 errmsg("could not read file \"%s\" at LSN %X/%X: %m", path, LSN_FORMAT_ARGS(lsn))));
+			 errmsg("could not read file \"%s\" at LSN " GL_LSN ": %m", path, LSN_FORMAT_ARGS(lsn))));
 }
 
 static void
@@ -246,8 +246,8 @@ gl_reader_begin(MemoryContext context, uint64 stream, uint64 after, bool after_i
 	if (!after_is_null && after > gl_ring_insert_lsn(gl_ring()))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("LSN %X/%X is past the end of the log", LSN_FORMAT_ARGS(after)),
-				 errdetail("The log ends at %X/%X.", LSN_FORMAT_ARGS(gl_ring_insert_lsn(gl_ring()))),
+				 errmsg("LSN " GL_LSN " is past the end of the log", LSN_FORMAT_ARGS(after)),
+				 errdetail("The log ends at " GL_LSN ".", LSN_FORMAT_ARGS(gl_ring_insert_lsn(gl_ring()))),
 				 errhint("Use an LSN that an append or a read has returned.")));
 	catalog = gl_session_catalog();
 

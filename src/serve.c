@@ -10,6 +10,7 @@
 #include "serve.h"
 
 #include "access/xlogdefs.h"
+#include "compat.h"
 #include "files.h"
 #include "flush.h"
 #include "miscadmin.h"
@@ -73,7 +74,7 @@ continue_truncate(void)
 			return;
 		}
 		ereport(LOG,
-				(errmsg("grouplog removed %llu bytes before LSN %X/%X by request",
+				(errmsg("grouplog removed %llu bytes before LSN " GL_LSN " by request",
 						(unsigned long long) truncate_freed, LSN_FORMAT_ARGS(truncate_before))));
 	}
 	truncating = false;
@@ -112,7 +113,7 @@ gl_serve(void)
 			else if (lsn > gl_ring_durable_lsn(gl_ring()))
 				gl_error_set(&error, ERRCODE_INVALID_PARAMETER_VALUE, 0,
 							 "The LSN must not be beyond the last durable record.",
-							 "LSN %X/%X is past the end of the log", LSN_FORMAT_ARGS(lsn));
+							 "LSN " GL_LSN " is past the end of the log", LSN_FORMAT_ARGS(lsn));
 			else
 			{
 				truncating = true;

@@ -289,7 +289,7 @@ record_text(const GlWalkRecord *record)
 	if (valid != size)
 		ereport(ERROR,
 				(errcode(ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
-				 errmsg("record at %X/%X is not valid text in encoding \"%s\"",
+				 errmsg("record at " GL_LSN " is not valid text in encoding \"%s\"",
 						LSN_FORMAT_ARGS(record->lsn), GetDatabaseEncodingName()),
 				 errdetail("The byte 0x%02x at offset %d does not fit.",
 						   (unsigned char) data[valid], valid),

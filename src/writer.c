@@ -456,7 +456,7 @@ resume(GlError *error)
 		return false;
 	gl_flush_start();
 	ereport(LOG,
-			(errmsg("grouplog writer carries on at LSN %X/%X", LSN_FORMAT_ARGS(gl_ring_durable_lsn(gl_ring())))));
+			(errmsg("grouplog writer carries on at LSN " GL_LSN, LSN_FORMAT_ARGS(gl_ring_durable_lsn(gl_ring())))));
 	return true;
 }
 

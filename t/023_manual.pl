@@ -132,7 +132,7 @@ my @said;    # { where, messages, details, hints, state, level }
 
 foreach my $file (sort(glob("$top/src/*.c"), "$top/grouplog.c"))
 {
-	my $text = slurp_file($file);
+	my $text = slurp_file($file) =~ s{\bGL_LSN\b}{"%X/%X"}gr;
 	my $name = $file =~ s{.*/}{}r;
 	my $last_set;
 
