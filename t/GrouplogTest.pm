@@ -26,7 +26,7 @@ our @EXPORT = (
 	  sql_error cancelled_in_wait segment_files log_directory save_log restore_log read_bytes write_bytes
 	  cut_file file_at build_library build_program
 	  use_faults set_fault clear_faults fault_hits struck_pid set_clock start_with_faults
-	  configured long_run
+	  configured long_run server_version
 	));
 
 my $waiting = 0;
@@ -63,6 +63,17 @@ sub long_run
 {
 	return ($ENV{GROUPLOG_TEST_LONG} // 0) > 0;
 }
+
+# The major version of the PostgreSQL under test.
+my ($server_version) = `pg_config --version` =~ /^PostgreSQL (\d+)/;
+
+sub server_version
+{
+	return $server_version;
+}
+
+# PostgreSQL 19 writes eight digits behind the slash.
+$Ledger::lsn_format = '%X/%08X' if $server_version >= 19;
 
 # Orphans become our children, where we can ask for that (PR_SET_CHILD_SUBREAPER):
 # a process 1 may take a second to reap the servers that were killed.

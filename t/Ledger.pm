@@ -43,11 +43,14 @@ sub lsn_number
 	return hex($high) * 2**32 + hex($low);
 }
 
+# How the server writes one: see GrouplogTest.pm
+our $lsn_format = '%X/%X';
+
 sub lsn_text
 {
 	my ($number) = @_;
 
-	return sprintf '%X/%X', $number >> 32, $number & 0xFFFFFFFF;
+	return sprintf $lsn_format, $number >> 32, $number & 0xFFFFFFFF;
 }
 
 # ---- what is noted ----
