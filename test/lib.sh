@@ -99,3 +99,13 @@ build() {
 install_built() {
   as_server_user make -C "$1" -s PG_CONFIG="$PG_CONFIG" DESTDIR="$private_root" install
 }
+
+# set_tap_environment DIR: tap_environment, for a TAP test that works in DIR.
+# PostgreSQL's modules look for that in TESTDIR, since 16 in the two after it.
+set_tap_environment() {
+  tap_environment=(
+    TESTDIR="$1" TESTDATADIR="$1/tmp_check" TESTLOGDIR="$1/tmp_check/log"
+    PATH="$bin:$PATH" PGPORT=65432
+    PG_REGRESS="$(dirname "$("$PG_CONFIG" --pgxs)")/../../src/test/regress/pg_regress"
+  )
+}
