@@ -53,7 +53,7 @@ cmp_ok(memory_of($pid) - $start, '<', 50 * 1024, '... all that in bounded memory
 
 # LIMIT 1 reads one record: no scan of millions of calls stands in its plan
 like($session->query_safe('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM grouplog.read() LIMIT 1'),
-	qr/ProjectSet \(actual rows=1 /, 'LIMIT 1 asks for one record');
+	qr/ProjectSet \(actual rows=1(?:\.00)? /, 'LIMIT 1 asks for one record');
 
 # ---- cursors ----
 $session->query_safe('BEGIN; DECLARE c CURSOR FOR SELECT lsn, payload FROM grouplog.read_text()');
