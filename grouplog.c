@@ -13,7 +13,6 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
-#include "storage/shmem.h"
 
 #include "src/compat.h"
 #include "src/config.h"
