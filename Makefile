@@ -75,8 +75,9 @@ warnings = -Wall -Wextra -Wmissing-prototypes \
 	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 ifneq ($(findstring clang,$(CC)),)
 # a PostgreSQL built with gcc passes on flags and attributes that clang doesn't know
-warnings += -Wno-unknown-warning-option -Wno-ignored-optimization-argument \
+of_gcc = -Wno-unknown-warning-option -Wno-ignored-optimization-argument \
 	-Wno-ignored-attributes -Wno-cast-function-type-strict
+warnings += $(of_gcc)
 endif
 ifdef WERROR
 warnings += -Werror
@@ -116,7 +117,7 @@ pure = crc32c histogram io io_uring logmap record recovery ring \
 	segment_format sync_meter sync_policy walk
 unit = build/unit
 unit_dir = $(here)/test/unit
-unit_cflags = -std=gnu11 -O2 -g -Wall -Wextra -Wmissing-prototypes \
+unit_cflags = -std=gnu11 -O2 -g -Wall -Wextra -Wmissing-prototypes $(of_gcc) \
 	$(if $(WERROR),-Werror) -DFRONTEND $(UNIT_CFLAGS)
 unit_cppflags = -I$(here)/src -I$(unit_dir) $(liburing_cflags) \
 	-I$(shell $(PG_CONFIG) --includedir-server) -D_GNU_SOURCE

@@ -54,7 +54,12 @@ uint64		sim_random_state;
 /* ----- processes ----- */
 
 /* Not memcpy: a sanitizer would look between the variables. */
-__attribute__((no_sanitize("address"), noinline, optimize("no-tree-loop-distribute-patterns")))
+#ifdef __clang__
+#define NO_MEMCPY no_builtin("memcpy")
+#else
+#define NO_MEMCPY optimize("no-tree-loop-distribute-patterns")
+#endif
+__attribute__((no_sanitize("address"), noinline, NO_MEMCPY))
 static void
 copy_state(char *to, const char *from)
 {
