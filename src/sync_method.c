@@ -16,6 +16,13 @@
 #include "shared.h"
 #include "utils/memutils.h"
 
+/* A full or read-only file system says nothing about it. */
+bool
+gl_no_direct_io(int os_error)
+{
+	return os_error == EINVAL || os_error == EOPNOTSUPP;
+}
+
 void
 gl_sync_method_probe(void)
 {
@@ -37,8 +44,7 @@ gl_sync_method_probe(void)
 		{
 			int			os_error = errno ? errno : ENOSPC;
 
-			/* A full or read-only file system says nothing about direct I/O. */
-			if (os_error == EINVAL || os_error == EOPNOTSUPP)
+			if (gl_no_direct_io(os_error))
 			{
 				method = GL_SYNC_FDATASYNC;
 				snprintf(reason, sizeof(reason), "the file system of \"%.80s\" has no direct I/O: %s",

@@ -10,6 +10,9 @@
 
 #include "postgres.h"
 
+/* Does an errno of a direct open, read or write say that there is no direct I/O? */
+extern bool gl_no_direct_io(int os_error);
+
 /* Find out whether the file system has direct I/O, and which sync method to use. */
 extern void gl_sync_method_probe(void);
 

@@ -16,6 +16,7 @@
 #include "io_wait.h"
 #include "miscadmin.h"
 #include "segment.h"
+#include "sync_method.h"
 #include "utils/memutils.h"
 
 #define COPY_BUFFER		(1024 * 1024)
@@ -114,6 +115,34 @@ take_ahead(uint64 offset, char *buf, uint32 size)
 	return size;
 }
 
+/*
+ * Only where there is no direct I/O at all is the page cache read: else what is
+ * believed and what is then written again might differ.  Returns an errno.
+ */
+static int
+open_file(GlTailReader *reader, uint32 index)
+{
+	const GlMapEntry *entry = &reader->map->entries[index];
+	char		path[MAXPGPATH];
+
+	gl_tail_close(reader);
+	gl_segment_path(path, entry->number, entry->first_lsn);
+	if (reader->direct)
+	{
+		reader->fd = gl_open_file(path, O_RDONLY | O_DIRECT);
+		if (reader->fd < 0 && !gl_no_direct_io(errno))
+			return errno;
+		reader->direct = reader->fd >= 0;
+	}
+	if (!reader->direct)
+		reader->fd = gl_open_file(path, O_RDONLY);
+	if (reader->fd < 0)
+		return errno;
+	reader->ahead = reader->direct && gl_io_engine() != NULL && gl_io_fd(gl_io_engine()) >= 0;
+	reader->open_index = index;
+	return 0;
+}
+
 int64_t
 gl_tail_read(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t size)
 {
@@ -121,52 +150,44 @@ gl_tail_read(void *arg, uint32_t index, uint64_t offset, void *buf, uint32_t siz
 	const GlMapEntry *entry = &reader->map->entries[index];
 	uint64		end = gl_segment_offset(entry->first_lsn, gl_block_ceil(entry->end));
 	uint32		done = 0;
+	int			error = 0;
 
 	if (reader->open_index != index)
-	{
-		char		path[MAXPGPATH];
+		error = open_file(reader, index);
 
-		gl_tail_close(reader);
-		gl_segment_path(path, entry->number, entry->first_lsn);
-
-		/*
-		 * Only where there is no direct I/O at all is the page cache read: else
-		 * what is believed and what is then written again might differ.
-		 */
-		if (reader->direct)
-		{
-			reader->fd = gl_open_file(path, O_RDONLY | O_DIRECT);
-			if (reader->fd < 0 && errno != EINVAL)
-				return -errno;
-		}
-		reader->ahead = reader->fd >= 0 && gl_io_engine() != NULL && gl_io_fd(gl_io_engine()) >= 0;
-		if (reader->fd < 0)
-			reader->fd = gl_open_file(path, O_RDONLY);
-		if (reader->fd < 0)
-			return -errno;
-		reader->open_index = index;
-	}
-
-	while (done < size)
+	while (error == 0 && done < size)
 	{
 		ssize_t		got = take_ahead(offset + done, (char *) buf + done, size - done);
 
 		if (got == 0)
 		{
 			got = pread(reader->fd, (char *) buf + done, size - done, offset + done);
+			error = got < 0 ? errno : 0;
 			ahead_offset = offset + done + Max(got, 0);
 		}
+		if (error == EINTR)
+		{
+			error = 0;
+			continue;
+		}
+		if (reader->direct && gl_no_direct_io(error))
+		{
+			/* Some file systems say so only now. */
+			reader->direct = false;
+			error = open_file(reader, index);
+			continue;
+		}
+		if (error != 0)
+			break;
 		if (reader->ahead && got > 0 && got % GL_BLOCK == 0)
 			read_ahead(reader->fd, end);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
 		done += got;
 		/* Short: the end of the file. Direct I/O could not go on from there. */
 		if (got == 0 || done % GL_BLOCK != 0)
 			break;
 	}
+	if (error != 0)
+		return -error;
 	return done;
 }
 

@@ -29,7 +29,7 @@ typedef struct GlTailReader
 	const GlLogMap *map;
 	int64		open_index;		/* of fd, -1: none */
 	int			fd;
-	bool		direct;
+	bool		direct;			/* until the file system turns out to have none */
 	bool		ahead;			/* fd is read ahead of need */
 	int64		next_report_us;
 } GlTailReader;
