@@ -120,6 +120,17 @@ describe(const GlRecoveryResult *result, bool restored)
 }
 
 static void
+set_read_error(const GlMapEntry *entry, uint64 lsn, int os_error, GlError *error)
+{
+	char		path[MAXPGPATH];
+
+	gl_segment_path(path, entry->number, entry->first_lsn);
+	gl_error_set(error, gl_error_sqlstate(os_error), os_error, NULL,
+				 "could not read file \"%s\" at LSN " GL_LSN ": %s", path,
+				 LSN_FORMAT_ARGS(lsn), strerror(os_error));
+}
+
+static void
 set_corrupt(const GlCatalog *catalog, GlError *error)
 {
 	const GlMapEntry *entry = found.bad_index < catalog->map.count ?
@@ -265,13 +276,7 @@ open_log(GlState *state, GlError *error)
 
 	if (found.verdict == GL_RECOVERY_READ_ERROR)
 	{
-		char		path[MAXPGPATH];
-
-		gl_segment_path(path, catalog->map.entries[found.bad_index].number,
-						catalog->map.entries[found.bad_index].first_lsn);
-		gl_error_set(error, gl_error_sqlstate(found.error), found.error, NULL,
-					 "could not read file \"%s\" at LSN " GL_LSN ": %s", path,
-					 LSN_FORMAT_ARGS(found.bad_lsn), strerror(found.error));
+		set_read_error(&catalog->map.entries[found.bad_index], found.bad_lsn, found.error, error);
 		return false;
 	}
 	if (catalog->bad_headers > 0 && !restored && found.verdict != GL_RECOVERY_CORRUPT)
@@ -383,21 +388,65 @@ gl_log_open(GlError *error)
 	gl_wakeup_broadcast(&gl_shared->room, GL_WAKE_ALL);
 }
 
+/*
+ * Does a record begin at the LSN, or one that begins before end there?  False if
+ * that cannot be found out.
+ */
+static bool
+find_boundary(const GlLogMap *map, uint64 lsn, bool *is_boundary, GlError *error)
+{
+	GlTailReader	reader = {.map = map,.open_index = -1,.fd = -1,.direct = true};
+	GlWalk		walk;
+	GlWalkRecord record;
+	GlWalkStatus status = GL_WALK_RECORD;
+	const GlMapEntry *entry;
+	uint32		buf_size = READ_BUFFER;
+	char	   *memory;
+	uint64		at = lsn;
+	uint32		index;
+	bool		resync = false;
+
+	*is_boundary = false;
+	if (lsn % GL_GRANULE != 0 || !gl_map_find(map, &at, &index) || at != lsn)
+		return true;
+
+	entry = &map->entries[index];
+	memory = palloc_extended(buf_size + GL_BLOCK, MCXT_ALLOC_HUGE);
+	gl_walk_init(&walk, map, gl_tail_read, &reader,
+				 (void *) TYPEALIGN(GL_BLOCK, memory), buf_size,
+				 Max(entry->base, entry->first_lsn), found.valid_end);
+	while (walk.lsn < lsn && status != GL_WALK_END && status != GL_WALK_READ_ERROR)
+	{
+		CHECK_FOR_INTERRUPTS();
+		status = resync ? gl_walk_resync(&walk, &record) : gl_walk_next(&walk, &record);
+		if (status == GL_WALK_BUFFER_TOO_SMALL)
+		{
+			buf_size = TYPEALIGN(GL_BLOCK, walk.buf_needed);
+			pfree(memory);
+			memory = palloc_extended(buf_size + GL_BLOCK, MCXT_ALLOC_HUGE);
+			gl_walk_set_buffer(&walk, (void *) TYPEALIGN(GL_BLOCK, memory), buf_size);
+			continue;
+		}
+		if (status == GL_WALK_RECORD && record.lsn == lsn)
+			*is_boundary = true;
+		resync = status == GL_WALK_INVALID;
+	}
+	*is_boundary = *is_boundary || walk.lsn == lsn;
+	gl_tail_close(&reader);
+	pfree(memory);
+	if (status != GL_WALK_READ_ERROR)
+		return true;
+	set_read_error(&map->entries[walk.index], walk.lsn, walk.error, error);
+	return false;
+}
+
 bool
 gl_log_accept_end(uint64 lsn, GlError *error)
 {
 	GlCatalog  *catalog;
-	GlTailReader	reader = {.open_index = -1,.fd = -1,.direct = true};
-	GlWalk		walk;
-	GlWalkRecord record;
-	GlWalkStatus status;
-	uint32		buf_size = READ_BUFFER;
-	char	   *memory;
 	uint64		oldest = atomic_load(&gl_shared->oldest_lsn);
-	uint64		at;
 	uint64		bad_lsn;
-	uint32		index;
-	bool		boundary;
+	bool		is_boundary;
 
 	if (lsn < oldest || lsn > found.valid_end)
 	{
@@ -412,48 +461,10 @@ gl_log_accept_end(uint64 lsn, GlError *error)
 	catalog = gl_catalog_read(gl_control.holes_end, error);
 	if (catalog == NULL)
 		return false;
-	boundary = lsn == found.bad_lsn || lsn == found.valid_end || lsn == found.end_lsn;
-
-	/* A record begins there, or one that begins before ends there. */
-	at = lsn;
-	if (!boundary && gl_map_find(&catalog->map, &at, &index) && at == lsn)
-	{
-		const GlMapEntry *entry = &catalog->map.entries[index];
-
-		reader.map = &catalog->map;
-		memory = palloc_extended(buf_size + GL_BLOCK, MCXT_ALLOC_HUGE);
-		gl_walk_init(&walk, &catalog->map, gl_tail_read, &reader,
-					 (void *) TYPEALIGN(GL_BLOCK, memory), buf_size,
-					 Max(entry->base, entry->first_lsn), found.valid_end);
-		while (!boundary && walk.lsn <= lsn)
-		{
-			CHECK_FOR_INTERRUPTS();
-			if (walk.lsn == lsn)
-			{
-				boundary = true;
-				break;
-			}
-			status = gl_walk_next(&walk, &record);
-			if (status == GL_WALK_BUFFER_TOO_SMALL)
-			{
-				buf_size = TYPEALIGN(GL_BLOCK, walk.buf_needed);
-				pfree(memory);
-				memory = palloc_extended(buf_size + GL_BLOCK, MCXT_ALLOC_HUGE);
-				gl_walk_set_buffer(&walk, (void *) TYPEALIGN(GL_BLOCK, memory), buf_size);
-			}
-			else if (status == GL_WALK_INVALID)
-			{
-				if (gl_walk_resync(&walk, &record) != GL_WALK_RECORD)
-					break;
-				if (record.lsn == lsn)
-					boundary = true;
-			}
-			else if (status != GL_WALK_RECORD)
-				break;
-		}
-		gl_tail_close(&reader);
-	}
-	if (!boundary)
+	is_boundary = lsn == found.bad_lsn || lsn == found.valid_end || lsn == found.end_lsn;
+	if (!is_boundary && !find_boundary(&catalog->map, lsn, &is_boundary, error))
+		return false;
+	if (!is_boundary)
 	{
 		gl_error_set(error, ERRCODE_INVALID_PARAMETER_VALUE, 0,
 					 "grouplog.verify() shows where the log is corrupt.",
