@@ -100,12 +100,13 @@ install_built() {
   as_server_user make -C "$1" -s PG_CONFIG="$PG_CONFIG" DESTDIR="$private_root" install
 }
 
-# set_tap_environment DIR: tap_environment, for a TAP test that works in DIR.
-# PostgreSQL's modules look for that in TESTDIR, since 16 in the two after it.
+# set_tap_environment DIR: tap_environment, for a TAP test that works in DIR, and
+# pgxs_dir. PostgreSQL's modules look for DIR in TESTDIR, since 16 in the two after it.
 set_tap_environment() {
+  pgxs_dir=$(dirname "$("$PG_CONFIG" --pgxs)")/../..
   tap_environment=(
     TESTDIR="$1" TESTDATADIR="$1/tmp_check" TESTLOGDIR="$1/tmp_check/log"
     PATH="$bin:$PATH" PGPORT=65432
-    PG_REGRESS="$(dirname "$("$PG_CONFIG" --pgxs)")/../../src/test/regress/pg_regress"
+    PG_REGRESS="$pgxs_dir/src/test/regress/pg_regress"
   )
 }
