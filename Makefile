@@ -74,7 +74,8 @@ endif
 warnings = -Wall -Wextra -Wmissing-prototypes \
 	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 ifneq ($(findstring clang,$(CC)),)
-# a PostgreSQL built with gcc passes on flags and attributes that clang doesn't know
+# a PostgreSQL built with gcc passes on flags and attributes that clang doesn't know,
+# and -Wcast-function-type, which clang takes more strictly
 of_gcc = -Wno-unknown-warning-option -Wno-ignored-optimization-argument \
 	-Wno-ignored-attributes -Wno-cast-function-type-strict
 warnings += $(of_gcc)
