@@ -540,7 +540,7 @@ grouplog_writer_main(Datum arg)
 	struct sigaction on_sigterm = {.sa_sigaction = handle_sigterm,.sa_flags = SA_SIGINFO | SA_RESTART};
 
 	sigemptyset(&on_sigterm.sa_mask);
-	(void) sigaction(SIGTERM, &on_sigterm, NULL);	/* pqsignal does not say who sent it */
+	(void) sigaction(SIGTERM, &on_sigterm, NULL);	/* before 19, pqsignal does not say who sent it */
 	pqsignal(SIGINT, PG_SIG_IGN);	/* there is no statement to cancel */
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
