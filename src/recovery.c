@@ -221,8 +221,8 @@ set_next_lsn(Scan *scan, const GlMapEntry *newest, uint64_t next_segment_size)
 	/* Whole records behind a torn end had their LSNs, too. */
 	used = max_u64(max_u64(result->valid_end, scan->behind_end), newest->first_lsn);
 
-	/* What is damaged may have held more than can be seen. */
-	if (result->verdict == GL_RECOVERY_CORRUPT && newest->segment_size != 0)
+	/* Unless it was closed, the file may have held more than can be seen. */
+	if (result->verdict != GL_RECOVERY_CLEAN && newest->segment_size != 0)
 		used = max_u64(used, gl_segment_full_end(newest->first_lsn, newest->segment_size));
 	used += ring_size;
 	result->next_lsn = (used + next_segment_size - 1) / next_segment_size * next_segment_size;
@@ -513,9 +513,9 @@ run_restored(Scan *scan, uint32_t newest_index, const GlMapFault *fault,
 		set_next_lsn(scan, newest, next_segment_size);
 		return;
 	}
-	set_next_lsn(scan, newest, next_segment_size);
 	judge_tail(scan, max_u64(tail, result->end_lsn),
 			   scan->end == tail && scan->last_kind == GL_RECORD_CLOSE);
+	set_next_lsn(scan, newest, next_segment_size);
 }
 
 void

@@ -79,9 +79,9 @@ typedef void (*GlRecoveryProgress) (void *arg, uint64_t bytes_done, uint64_t byt
  *
  * next_lsn = the first multiple of segment_size at or beyond ring_size + the
  * largest of valid_end, the end of the last whole record seen behind it and the
- * newest file's first LSN (in a corrupt log, where it would be full), with
- * segment_size the one of the coming run and ring_size the largest in the headers
- * of the run that ended; never below segment_size.
+ * newest file's first LSN (unless the log was closed: where that file would be
+ * full), with segment_size the one of the coming run and ring_size the largest in
+ * the headers of the run that ended; never below segment_size.
  *
  * restored: missing files and short ones are holes, too; after the first start
  * the caller asks gl_map_check for faults beyond holes_end only.

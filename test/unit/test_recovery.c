@@ -109,17 +109,17 @@ test_first_file_without_a_record(void **state)
 	(void) state;
 	mem_start(&log_, MB, 0);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, 0, 2 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, 0, 3 * MB);
 
 	/* header only */
 	log_.file[0].size = GL_BLOCK;
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, 0, 2 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, 0, 3 * MB);
 
 	log_.file[0].size = GL_BLOCK + MB;
 	memset(mem_at(&log_, 0, MB), 0x5A, MB);
 	recover();
-	assert_end(GL_RECOVERY_TORN, 0, 2 * MB);
+	assert_end(GL_RECOVERY_TORN, 0, 3 * MB);
 	assert_int_equal(result.bytes_behind, MB);
 }
 
@@ -133,7 +133,7 @@ test_unclean(void **state)
 	append_many(10, 100);
 	last = mem_append(&log_, 55, 0);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 2 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 3 * MB);
 	assert_int_equal(result.records, 11);
 	assert_int_equal(result.last_lsn, last);
 	assert_int_equal(result.last_time, 11);
@@ -141,7 +141,7 @@ test_unclean(void **state)
 	/* the file may end right there */
 	mem_truncate(&log_, 0, log_.lsn);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 2 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 3 * MB);
 }
 
 static void
@@ -170,7 +170,7 @@ test_full_file(void **state)
 	mem_start(&log_, MB, 0);
 	mem_next(&log_);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, 2 * MB, 3 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, 2 * MB, 4 * MB);
 	/* the last record's time is known even though its file was left */
 	assert_int_equal(result.last_time, log_.time);
 	assert_true(result.last_lsn < 2 * MB && result.last_lsn > 2 * MB - 60000);
@@ -180,19 +180,34 @@ test_full_file(void **state)
 	assert_end(GL_RECOVERY_UNCLEAN, 2 * MB, 3 * MB);
 }
 
-/* next_lsn is beyond all that the ring may have handed out. */
+/* next_lsn is beyond all that may have been handed out. */
 static void
 test_next_lsn(void **state)
 {
 	(void) state;
 	mem_start(&log_, MB, 0);
-	while (log_.lsn < 2 * MB - MEM_RING)
+	while (log_.lsn < 2 * MB - MEM_RING - 32)
 		mem_append_kind(&log_, GL_RECORD_DATA, NULL, 0, 0);
+
+	/* closed: the ring */
+	mem_append_kind(&log_, GL_RECORD_CLOSE, NULL, 0, 0);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, 2 * MB - MEM_RING, 2 * MB);
+	assert_end(GL_RECOVERY_CLEAN, 2 * MB - MEM_RING, 2 * MB);
+	mem_append_kind(&log_, GL_RECORD_CLOSE, NULL, 0, 0);
+	recover();
+	assert_end(GL_RECOVERY_CLEAN, 2 * MB - MEM_RING + 32, 3 * MB);
+
+	/*
+	 * Else the file may have been full: what a device has lost without a word may
+	 * have been far more than the ring, with nothing left that shows it.
+	 */
 	mem_append_kind(&log_, GL_RECORD_DATA, NULL, 0, 0);
+	memset(mem_at(&log_, 0, MB + 32), 0, MB - 32);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, 2 * MB - MEM_RING + 32, 3 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, MB + 32, 3 * MB);
+	memset(mem_at(&log_, 0, MB + 32), 0x5A, MB - 32);
+	recover();
+	assert_end(GL_RECOVERY_TORN, MB + 32, 3 * MB);
 
 	/* the coming run's segments are larger */
 	gl_recovery_run(&log_.map, &log_.fault, false, 16 * MB, mem_read, &log_,
@@ -282,17 +297,17 @@ test_ghost(void **state)
 	ghost = mem_append(&log_, 100, 5056 / GL_GRANULE);
 	memset(mem_at(&log_, 0, durable), 0, ghost - durable);
 	recover();
-	assert_end(GL_RECOVERY_TORN, durable, 2 * MB);
+	assert_end(GL_RECOVERY_TORN, durable, 3 * MB);
 	assert_int_equal(result.bytes_behind, log_.lsn - durable);
 	assert_int_equal(result.records, 10);
 
 	/* the next run leaves it behind, with or without truncation */
 	mem_start(&log_, 2 * MB, durable);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, durable, 3 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, durable, 4 * MB);
 	mem_append(&log_, 10, 0);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, 2 * MB + 64, 3 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, 2 * MB + 64, 4 * MB);
 	assert_int_equal(result.records, 1);
 }
 
@@ -334,7 +349,7 @@ test_distance(void **state)
 			assert_true(result.last_lsn < hole);
 		}
 		else
-			assert_end(GL_RECOVERY_TORN, hole, 2 * MB);
+			assert_end(GL_RECOVERY_TORN, hole, 3 * MB);
 		assert_int_equal(ghost + 160, log_.lsn);
 		mem_free(&log_);
 	}
@@ -366,7 +381,7 @@ test_further_than_the_ring(void **state)
 			if (beyond && known)
 				assert_corrupt(hole, GL_RECORD_EMPTY, log_.lsn);
 			else
-				assert_end(GL_RECOVERY_TORN, hole, 2 * MB);
+				assert_end(GL_RECOVERY_TORN, hole, 3 * MB);
 			mem_free(&log_);
 		}
 	}
@@ -384,7 +399,7 @@ test_absurd_distance(void **state)
 	mem_append(&log_, 100, GL_UNDURABLE_UNKNOWN - 1);
 	damage(0, hole);
 	recover();
-	assert_end(GL_RECOVERY_TORN, 0, 2 * MB);
+	assert_end(GL_RECOVERY_TORN, 0, 3 * MB);
 }
 
 /* H6: a file full of an older use's records, of this run and of others. */
@@ -414,12 +429,12 @@ test_recycled(void **state)
 			if (records > 0)
 				durable = log_.lsn;
 			recover();
-			assert_end(GL_RECOVERY_TORN, durable, run == 1 ? 4 * MB : 3 * MB);
+			assert_end(GL_RECOVERY_TORN, durable, run == 1 ? 5 * MB : 4 * MB);
 			/* the same with the rest of the last block zero-filled */
 			memset(mem_at(&log_, log_.count - 1, log_.lsn), 0,
 				   gl_block_ceil(log_.lsn) - log_.lsn);
 			recover();
-			assert_end(GL_RECOVERY_TORN, durable, run == 1 ? 4 * MB : 3 * MB);
+			assert_end(GL_RECOVERY_TORN, durable, run == 1 ? 5 * MB : 4 * MB);
 		}
 	}
 }
@@ -443,7 +458,7 @@ test_nonce_of_a_clone(void **state)
 	append_many(10, 100);
 	assert_int_equal(log_.lsn, end);
 	recover();
-	assert_end(GL_RECOVERY_TORN, end, 2 * MB);
+	assert_end(GL_RECOVERY_TORN, end, 3 * MB);
 	assert_true(result.bytes_behind <= tail - end && result.bytes_behind > tail - end - 32);
 }
 
@@ -468,7 +483,7 @@ test_flipped_bit(void **state)
 	/* nothing shows that the last one was acknowledged */
 	damage(0, lsn[49] + 2);
 	recover();
-	assert_end(GL_RECOVERY_TORN, lsn[49], 2 * MB);
+	assert_end(GL_RECOVERY_TORN, lsn[49], 3 * MB);
 }
 
 /* A continuation proves all before it, its predecessor's bytes included. */
@@ -491,19 +506,19 @@ test_continuation(void **state)
 	append_many(5, 1000);
 	mem_continue(&log_, turn);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, turn, 2 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, turn, 3 * MB);
 	assert_int_equal(result.records, 24);
 
 	first_of_second = mem_append(&log_, 1000, 0);
 	mem_append(&log_, 1000, 0);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 2 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 3 * MB);
 	assert_int_equal(result.records, 26);
 
 	/* the whole last group lost: back to the turn, never to the old file */
 	memset(mem_at(&log_, 1, turn), 0, log_.lsn - turn);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, turn, 2 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, turn, 3 * MB);
 	assert_int_equal(first_of_second, turn);
 
 	damage(0, in_first + 40);
@@ -522,7 +537,7 @@ test_continuation(void **state)
 	/* those under them do not matter */
 	damage(0, turn - 40);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, turn, 2 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, turn, 3 * MB);
 }
 
 static void
@@ -539,7 +554,7 @@ test_continuations_and_a_missing_start(void **state)
 	/* the oldest file was given back: the walk begins at the first LSN */
 	mem_remove(&log_, 0);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 2 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 3 * MB);
 	assert_int_equal(result.records, 20);
 }
 
@@ -559,7 +574,7 @@ test_runs_without_a_record(void **state)
 	{
 		/* each start goes beyond what the last run may have handed out */
 		recover();
-		assert_end(GL_RECOVERY_UNCLEAN, end, (uint64_t) (run + 1) * MB);
+		assert_end(GL_RECOVERY_UNCLEAN, end, (uint64_t) (2 * run + 1) * MB);
 		assert_int_equal(result.last_time, time);
 		assert_int_equal(result.last_lsn, end - 1056);
 		assert_int_equal(result.records, 100);
@@ -570,7 +585,7 @@ test_runs_without_a_record(void **state)
 	mem_newest(&log_)->size = GL_BLOCK + MB;
 	mem_append(&log_, 10, 0);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, 6 * MB + 64, 7 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, 11 * MB + 64, 13 * MB);
 	assert_int_equal(result.records, 1);
 }
 
@@ -587,20 +602,20 @@ test_run_continued_before_its_first_record(void **state)
 	mem_start(&log_, 2 * MB, end);
 	mem_continue(&log_, 2 * MB);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, end, 3 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, end, 4 * MB);
 	assert_int_equal(result.last_lsn, end - 1056);
 	mem_continue(&log_, 2 * MB);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, end, 3 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, end, 4 * MB);
 	mem_append(&log_, 100, 0);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, 2 * MB + 160, 3 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, 2 * MB + 160, 4 * MB);
 
 	/* but a file that continues a run with records ends where it begins */
 	mem_continue(&log_, log_.lsn);
 	mem_continue(&log_, log_.lsn);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, 2 * MB + 160, 3 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, 2 * MB + 160, 4 * MB);
 }
 
 /* The first record of a run is lost, but not the second. */
@@ -618,7 +633,7 @@ test_lost_first_record(void **state)
 	mem_append(&log_, 100, 160 / GL_GRANULE);
 	damage(1, 2 * MB + 50);
 	recover();
-	assert_end(GL_RECOVERY_TORN, end, 3 * MB);
+	assert_end(GL_RECOVERY_TORN, end, 4 * MB);
 	assert_int_equal(result.bytes_behind, 320);
 	mem_append(&log_, 100, 0);
 	recover();
@@ -635,7 +650,7 @@ test_map_faults(void **state)
 		mem_next(&log_);
 	append_many(10, 100);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 6 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 7 * MB);
 
 	/* cut at a record, with both its neighbours whole */
 	mem_truncate(&log_, 1, 2 * MB + 20032);
@@ -679,10 +694,10 @@ test_map_faults(void **state)
 		/* mem_add counts files; the log counts numbers */
 		mem_newest(&log_)->header.number = 6;
 		recover();
-		assert_end(GL_RECOVERY_UNCLEAN, 2 * MB, next + MB);
+		assert_end(GL_RECOVERY_UNCLEAN, 2 * MB, next + 2 * MB);
 		mem_append(&log_, 10, 0);
 		recover();
-		assert_end(GL_RECOVERY_UNCLEAN, next + 64, next + MB);
+		assert_end(GL_RECOVERY_UNCLEAN, next + 64, next + 2 * MB);
 	}
 }
 
@@ -722,11 +737,11 @@ test_accept_end_within_a_file(void **state)
 	damage(0, hole);
 	/* recovery does not read old files; but once told, it holds to it */
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 3 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 4 * MB);
 	next = result.next_lsn;
 	mem_start(&log_, next, hole);
 	recover();
-	assert_end(GL_RECOVERY_UNCLEAN, hole, next + MB);
+	assert_end(GL_RECOVERY_UNCLEAN, hole, next + 2 * MB);
 	assert_int_equal(result.records, 10);
 	assert_int_equal(result.last_lsn, hole - 160);
 }
@@ -765,7 +780,7 @@ test_buffer_too_small(void **state)
 	ASSERT_VERDICT(GL_RECOVERY_BUFFER_TOO_SMALL);
 	gl_recovery_run(&log_.map, &log_.fault, false, MEM_SEGMENT, mem_read, &log_,
 					buffer, result.buf_needed, NULL, &result);
-	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 2 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 3 * MB);
 }
 
 static uint64_t progress_done;
@@ -808,7 +823,7 @@ test_restored(void **state)
 	after_hole = mem_append(&log_, 100, 0);
 	damage(0, hole);
 	recover_as(true);
-	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 2 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 3 * MB);
 	assert_int_equal(result.holes, 1);
 	assert_int_equal(result.holes_end, after_hole);
 	assert_int_equal(result.records, 11);
@@ -825,7 +840,7 @@ test_restored(void **state)
 	mem_start(&log_, 8 * MB, log_.file[4].header.end_before);
 	append_many(10, 100);
 	recover_as(true);
-	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 9 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, log_.lsn, 10 * MB);
 	assert_int_equal(result.holes, 0);
 	assert_int_equal(result.holes_end, 0);
 
@@ -833,7 +848,7 @@ test_restored(void **state)
 	mem_truncate(&log_, 3, 4 * MB + 160);
 	mem_truncate(&log_, 5, 8 * MB);
 	recover_as(true);
-	assert_end(GL_RECOVERY_UNCLEAN, 4 * MB + 160, 9 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, 4 * MB + 160, 10 * MB);
 	assert_int_equal(result.holes, 0);
 
 	/* a missing file with records on both sides */
@@ -841,7 +856,7 @@ test_restored(void **state)
 	recover_as(true);
 	assert_int_equal(result.holes, 1);
 	assert_true(result.holes_end > 2 * MB && result.holes_end < 3 * MB);
-	assert_end(GL_RECOVERY_UNCLEAN, 4 * MB + 160, 9 * MB);
+	assert_end(GL_RECOVERY_UNCLEAN, 4 * MB + 160, 10 * MB);
 	assert_int_equal(log_.fault.problem, GL_MAP_GAP);
 	/* whoever noted holes_end is not told again */
 	mem_start(&log_, result.next_lsn, result.end_lsn);
@@ -868,7 +883,7 @@ test_restored_tail(void **state)
 	append_many(1, 5000);
 	damage(0, end + 3000);
 	recover_as(true);
-	assert_end(GL_RECOVERY_TORN, end, 2 * MB);
+	assert_end(GL_RECOVERY_TORN, end, 3 * MB);
 	assert_int_equal(result.holes, 0);
 	assert_true(result.bytes_behind > 4000);
 
