@@ -120,7 +120,11 @@ gl_control_write(const GlControl *control, GlError *error)
 
 	gl_directory_path(path, GL_CONTROL_NAME);
 	gl_directory_path(tmp, GL_CONTROL_NAME GL_TMP_SUFFIX);
-	fd = gl_open_file(tmp, O_RDWR | O_CREAT | O_TRUNC);
+
+	/* A new file: a write of the last one that failed may still land there. */
+	if (unlink(tmp) != 0 && errno != ENOENT)
+		return gl_file_error(error, errno, "remove file", tmp);
+	fd = gl_open_file(tmp, O_RDWR | O_CREAT | O_EXCL);
 	if (fd < 0)
 		return gl_file_error(error, errno, "create file", tmp);
 	errno = 0;

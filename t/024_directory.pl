@@ -39,6 +39,19 @@ kill_server($node);
 save_log($node, 'many');
 my @files = segment_files($node);
 
+# ---- H11: what a failed write of the control file has left is no part of the next ----
+{
+	append_to_file("$directory/control.tmp", 'x' x 512);
+	link "$directory/control.tmp", "$directory/left" or die;
+	$node->start;
+	is(records(), $all, 'H11 what was left of a control file is not in the way');
+	append_many(1);
+	is(read_bytes("$directory/left", 0, 512), 'x' x 512, '... and not written again: its last write may land late');
+	is((stat "$directory/control")[3], 1, '... the control file is another');
+	kill_server($node);
+	unlink "$directory/left";
+}
+
 # ---- H10: a segment's name on something that is no file ----
 foreach my $kind ('symbolic link', 'directory')
 {
