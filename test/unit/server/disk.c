@@ -399,18 +399,26 @@ lose_file(char *what, Size size)
 {
 	uint32		oldest = UINT32_MAX;
 	uint32		newest = 0;
-	uint32		known = 0;
+	uint32		known = UINT32_MAX;
 	uint32		number;
 	uint64		first_lsn;
-	int			control = disk_file_find(GL_CONTROL_NAME);
 	int			start = (int) sim_below(FILES);
 	bool		is_newest = sim_chance(2);
 
-	/* one beyond what the control file knows is not missed */
-	if (control >= 0)
-		memcpy(&known, disk_files[control].data.disk + 48, sizeof(known));
 	for (int i = 0; i < FILES; i++)
 	{
+		/*
+		 * One beyond what the control file knows is not missed, and a power cut may
+		 * bring back the control file before.
+		 */
+		if (disk_files[i].used && (strcmp(disk_files[i].name, GL_CONTROL_NAME) == 0 ||
+								   strcmp(disk_files[i].name_disk, GL_CONTROL_NAME) == 0))
+		{
+			uint32		in_this;
+
+			memcpy(&in_this, disk_files[i].data.disk + 48, sizeof(in_this));
+			known = Min(known, in_this);
+		}
 		if (!disk_files[i].used || !gl_segment_name_parse(disk_files[i].name, &number, &first_lsn))
 			continue;
 		oldest = Min(oldest, number);
