@@ -264,7 +264,7 @@ catalog_read_once(GlCatalog *catalog, uint64 holes_end, bool *again, GlError *er
 
 	catalog->sound = gl_map_finish(&catalog->map, &catalog->fault);
 	if (!catalog->sound && holes_end > 0)
-		catalog->sound = gl_map_check(&catalog->map, holes_end, &catalog->fault);
+		catalog->sound = gl_map_check_beyond(&catalog->map, holes_end, &catalog->fault);
 	return true;
 }
 

@@ -199,8 +199,20 @@ problem_between(const GlMapEntry *entry, const GlMapEntry *next, uint64_t bound)
 	return GL_MAP_OK;
 }
 
-bool
-gl_map_check(const GlLogMap *map, uint64_t from, GlMapFault *fault)
+/*
+ * The LSN to report what is wrong from lsn to end at, if it is at or beyond from;
+ * else LSN_NONE.  reaching: also if it only ends beyond that, then there.
+ */
+static uint64_t
+report_at(uint64_t lsn, uint64_t end, uint64_t from, bool reaching)
+{
+	if (lsn >= from)
+		return lsn;
+	return reaching && end > from && end != LSN_NONE ? from : LSN_NONE;
+}
+
+static bool
+check(const GlLogMap *map, uint64_t from, bool reaching, GlMapFault *fault)
 {
 	uint64_t	bound = LSN_NONE;
 
@@ -213,6 +225,7 @@ gl_map_check(const GlLogMap *map, uint64_t from, GlMapFault *fault)
 	{
 		const GlMapEntry *entry = &map->entries[i];
 		GlMapProblem problem;
+		uint64_t	lsn;
 
 		if (is_foreign(map, entry))
 		{
@@ -230,19 +243,20 @@ gl_map_check(const GlLogMap *map, uint64_t from, GlMapFault *fault)
 			if (!is_foreign(map, &map->entries[i + 1]))
 			{
 				problem = problem_between(entry, &map->entries[i + 1], bound);
-				if (problem != GL_MAP_OK && entry->end >= from && entry->end <= fault->lsn)
+				lsn = report_at(entry->end, bound, from, reaching);
+				if (problem != GL_MAP_OK && lsn != LSN_NONE && lsn <= fault->lsn)
 				{
 					fault->problem = problem;
 					fault->index = i + 1;
-					fault->lsn = entry->end;
+					fault->lsn = lsn;
 				}
 			}
 
 			if (gl_map_is_live(entry))
 			{
-				uint64_t	lsn = short_from(entry);
-
-				if (lsn < entry->end && lsn >= from && lsn <= fault->lsn)
+				lsn = short_from(entry);
+				lsn = lsn < entry->end ? report_at(lsn, entry->end, from, reaching) : LSN_NONE;
+				if (lsn != LSN_NONE && lsn <= fault->lsn)
 				{
 					fault->problem = GL_MAP_SHORT;
 					fault->index = i;
@@ -257,6 +271,18 @@ gl_map_check(const GlLogMap *map, uint64_t from, GlMapFault *fault)
 	if (fault->problem == GL_MAP_OK)
 		fault->lsn = 0;
 	return fault->problem == GL_MAP_OK;
+}
+
+bool
+gl_map_check(const GlLogMap *map, uint64_t from, GlMapFault *fault)
+{
+	return check(map, from, false, fault);
+}
+
+bool
+gl_map_check_beyond(const GlLogMap *map, uint64_t holes_end, GlMapFault *fault)
+{
+	return check(map, holes_end, true, fault);
 }
 
 bool

@@ -87,11 +87,17 @@ typedef struct GlMapFault
 extern bool gl_map_finish(GlLogMap *map, GlMapFault *fault);
 
 /*
- * The first problem of a finished map at or after this LSN, as gl_map_finish
- * reports it (who restored a base backup knows how far its holes go, and asks
- * for what lies beyond).
+ * The first problem of a finished map that begins at or after this LSN, as
+ * gl_map_finish reports it.
  */
 extern bool gl_map_check(const GlLogMap *map, uint64_t from, GlMapFault *fault);
+
+/*
+ * The same where holes below this LSN are accepted (who restored a base backup, or
+ * ended the log behind a fault, knows how far they go): what begins below it and
+ * ends beyond is reported at this LSN.
+ */
+extern bool gl_map_check_beyond(const GlLogMap *map, uint64_t holes_end, GlMapFault *fault);
 
 /* Does the file answer for anything? */
 static inline bool

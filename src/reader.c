@@ -209,7 +209,13 @@ seek_after(GlReader *reader, uint64 after)
 static void
 next_fault(GlReader *reader, uint64 from)
 {
-	if (gl_map_check(&reader->map, from, &reader->fault))
+	bool		sound;
+
+	if (from > atomic_load(&gl_shared->holes_end))
+		sound = gl_map_check(&reader->map, from, &reader->fault);
+	else
+		sound = gl_map_check_beyond(&reader->map, from, &reader->fault);
+	if (sound)
 		reader->fault.lsn = PG_UINT64_MAX;
 	if (reader->bad_number != 0 && reader->bad_lsn >= from)
 		reader->fault.lsn = Min(reader->fault.lsn, reader->bad_lsn);

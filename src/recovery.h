@@ -84,7 +84,7 @@ typedef void (*GlRecoveryProgress) (void *arg, uint64_t bytes_done, uint64_t byt
  * the headers of the run that ended; never below segment_size.
  *
  * restored: missing files and short ones are holes, too; after the first start
- * the caller asks gl_map_check for faults beyond holes_end only.
+ * the caller asks gl_map_check_beyond for faults beyond holes_end only.
  */
 extern void gl_recovery_run(const GlLogMap *map, const GlMapFault *fault, bool restored,
 							uint64_t next_segment_size,

@@ -407,12 +407,65 @@ test_gap_that_was_given_up(void **state)
 	}
 }
 
+/* Holes are accepted below an LSN: what reaches beyond it is none of them. */
+static void
+test_check_beyond_accepted_holes(void **state)
+{
+	static const Case gap = {"gap",
+		{F(1, 1, MB, 0, MB, 2 * MB), F(3, 2, 5 * MB, 3 * MB, 5 * MB, 6 * MB, .run_before = 1),
+		F(4, 2, 6 * MB, 6 * MB, 6 * MB, 7 * MB)},
+	GL_MAP_GAP, 1, 2 * MB};
+	static const Case without = {"the file that accepted it has gone",
+		{F(1, 1, MB, 0, MB, 2 * MB), F(4, 2, 6 * MB, 6 * MB, 6 * MB, 7 * MB)},
+	GL_MAP_GAP, 1, 2 * MB};
+	static const Case cut = {"cut",
+		{F(1, 1, MB, 0, MB, 2 * MB, .cut = MB / 2), F(2, 1, 2 * MB, 2 * MB, 2 * MB, 3 * MB)},
+	GL_MAP_SHORT, 0, MB + MB / 2};
+	static const struct
+	{
+		const Case *files;
+		uint64_t	holes_end;
+		GlMapProblem problem;
+		uint64_t	lsn;
+	}			asked[] = {
+		{&gap, 0, GL_MAP_GAP, 2 * MB},
+		{&gap, 3 * MB, GL_MAP_OK, 0},
+		{&without, 0, GL_MAP_GAP, 2 * MB},
+		{&without, 3 * MB, GL_MAP_GAP, 3 * MB},
+		{&without, 6 * MB, GL_MAP_OK, 0},
+		{&cut, MB, GL_MAP_SHORT, MB + MB / 2},
+		{&cut, MB + MB / 2 + 32, GL_MAP_SHORT, MB + MB / 2 + 32},
+		{&cut, 2 * MB, GL_MAP_OK, 0}
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
+	{
+		GlMapEntry	entries[MAX_FILES];
+		GlLogMap	map = {entries, build(asked[i].files, entries)};
+		GlMapFault	fault;
+
+		gl_map_finish(&map, &fault);
+		assert_int_equal(gl_map_check_beyond(&map, asked[i].holes_end, &fault),
+						 asked[i].problem == GL_MAP_OK);
+		if (fault.problem != asked[i].problem || fault.lsn != asked[i].lsn)
+			fail_msg("%s, accepted up to %llx: %s at %llx", asked[i].files->name,
+					 (unsigned long long) asked[i].holes_end, gl_map_problem_name(fault.problem),
+					 (unsigned long long) fault.lsn);
+
+		/* once told, it is told no more */
+		if (fault.problem != GL_MAP_OK)
+			assert_true(gl_map_check(&map, fault.lsn + 1, &fault));
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gap_that_was_given_up),
 		cmocka_unit_test(test_cases),
+		cmocka_unit_test(test_check_beyond_accepted_holes),
 		cmocka_unit_test(test_find_agrees_with_the_definition),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_nonsense_entries)
