@@ -305,6 +305,9 @@ refresh_map(GlReader *reader)
 static void
 check_fault(GlReader *reader, uint64 from, uint64 to)
 {
+	/* Those that the reader began behind are passed over. */
+	if (reader->fault.lsn < from)
+		next_fault(reader, from);
 	while (reader->fault.lsn >= from && reader->fault.lsn <= to)
 	{
 		uint64		lsn = reader->fault.lsn;

@@ -124,4 +124,33 @@ foreach my $case (
 	$node->stop;
 }
 
+# Two files are missing: whoever passes over the first gap hears of the second one.
+{
+	my $node = new_node('two_gaps');
+
+	%handed_out = ();
+	my @first;
+	foreach my $run (1 .. 5)
+	{
+		push @first, (append($node, 5))[0];
+		$node->restart if $run < 5;
+		opened($node);
+	}
+	$node->stop;
+	unlink((files($node))[1, 3]);
+	$node->start;
+	is(opened($node), 'corrupt', 'two files are missing: it is noticed');
+	my $after;
+	foreach my $gap ('the first', 'the second')
+	{
+		my ($state, $message) = sql_error($node, sprintf(
+			'SELECT count(*) FROM (SELECT lsn FROM grouplog.read(%s)) AS r', defined $after ? "'$after'" : 'NULL'));
+		is($state, 'XX001', "... $gap gap ends a read");
+		($after) = $message =~ /corrupt at LSN ([0-9A-F]+\/[0-9A-F]+)/;
+	}
+	is($node->safe_psql('postgres', "SELECT count(*), min(lsn) FROM grouplog.read('$after')"), "5|$first[4]",
+		'... who passes over both reads the rest');
+	$node->stop;
+}
+
 done_testing();
