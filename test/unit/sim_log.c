@@ -12,7 +12,7 @@
  *
  *	- power cuts and crashes of the server between any two steps, those of
  *	  starting included; what was in flight lands, or in part, or not;
- *	- EIO on writes, syncs, directory syncs, opens and renames; short writes; a
+ *	- EIO on reads, writes, syncs, directory syncs, opens and renames; short writes; a
  *	  full disk; the budget, with and without recycling;
  *	- the writer ends and another one carries on, while writes of the first may
  *	  still land; it or a session stops for a while; sessions are cancelled and
@@ -131,6 +131,9 @@ do_harm(void)
 					break;
 				case 4:
 					sim_faults.write = sim_faults.sync = sim_faults.directory = 1;
+					break;
+				case 5:
+					sim_faults.read = 1 + sim_below(5);
 					break;
 				default:
 					sim_faults.short_write = 1 + sim_below(4);

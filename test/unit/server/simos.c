@@ -141,6 +141,8 @@ sim_pread(int fd, void *buf, size_t size, off_t offset)
 	sim_step();
 	if (index < 0)
 		return fail(EBADF);
+	if (fails(sim_faults.read))
+		return fail(EIO);
 	file = &disk_files[index];
 	direct = (disk_descriptors[fd - FD_BASE].flags & O_DIRECT) != 0;
 	if (direct && (offset % SECTOR != 0 || size % SECTOR != 0 || (uintptr_t) buf % SECTOR != 0))

@@ -49,6 +49,7 @@ typedef struct SimFaults
 	uint32		write;			/* EIO; some sectors may have landed */
 	uint32		sync;			/* EIO; what was dirty is clean then, landed or not */
 	uint32		directory;		/* EIO when a directory is synced */
+	uint32		read;			/* EIO */
 	uint32		name;			/* EIO on open, rename, unlink, truncate */
 	uint32		short_write;
 	uint32		lost_write;		/* silent: reported as done */
