@@ -133,6 +133,8 @@ my $recycled = sub {
 		$largest = $bytes if $bytes > $largest;
 		sleep 0.05;
 	}
+	cmp_ok($reads, '>=', 12, 'H21 it was read beneath recycling');
+	cmp_ok($files->(), '>=', 30, 'H6 files were recycled');
 	finish_load($_, stop => 1) foreach @loads;
 	note "H21 $reads reads, $removed of them too late; at most $largest bytes on disk";
 	is(join('', map { $_->{errors} } @loads), '', 'H6 max_size, recycle: appends go on');
