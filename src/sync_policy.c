@@ -290,7 +290,10 @@ expect(GlPolicy *policy, const GlPending *pending)
 
 	if (policy->meter.cost_us > 0)
 	{
-		/* One too many, and every group would wait for somebody who is there. */
+		/*
+		 * Those released who are back already are not counted again: with one
+		 * expected too many, every group would wait for its whole pace.
+		 */
 		uint32_t	company = policy->released + pending->others +
 			pending->waiters - pending->adaptive;
 
