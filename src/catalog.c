@@ -241,18 +241,19 @@ catalog_read_once(GlCatalog *catalog, uint64 holes_end, bool *again, GlError *er
 	}
 
 	/*
-	 * A bad one matters unless a later file has ended the log before it, or it
-	 * lies where holes are accepted.
+	 * A bad one matters unless a later file has ended the log before it, or all of
+	 * it lies where holes are accepted, which only a later file can say.
 	 */
 	for (Size i = 0; i < bad_count; i++)
 	{
-		bool		dead = bad[i].first_lsn < holes_end;
+		bool		dead = false;
 
 		for (uint32 j = 0; j < catalog->map.count && !dead; j++)
 		{
 			const GlMapEntry *entry = &catalog->map.entries[j];
 
-			dead = entry->number > bad[i].number && entry->end_before <= bad[i].first_lsn;
+			dead = entry->number > bad[i].number &&
+				entry->end_before <= Max(bad[i].first_lsn, holes_end);
 		}
 		if (!dead && catalog->bad_headers++ == 0)
 		{

@@ -153,4 +153,29 @@ foreach my $case (
 	$node->stop;
 }
 
+# Holes were accepted in a file.  That does not excuse what it holds beyond them.
+{
+	my $node = new_node('accepted_within');
+
+	%handed_out = ();
+	my @lsns = append($node, 10);
+	kill_server($node);
+	flip((files($node))[0], 4096 + 164);
+	$node->start;
+	is(opened($node), 'corrupt', 'a bad record: it is noticed');
+	$node->safe_psql('postgres', "SELECT grouplog.accept_end('$lsns[8]')");
+	append($node, 2);
+	$node->restart;
+	is(opened($node), 'open', '... the log is ended behind it');
+	append($node, 2);
+	$node->stop;
+	my @three = files($node);
+	is(scalar @three, 3, '... two files more');
+	flip($three[0], 100);
+	unlink $three[1];
+	$node->start;
+	is(opened($node), 'corrupt', '... its header goes bad, and what says that it matters no more is missing: it is noticed');
+	$node->stop;
+}
+
 done_testing();
