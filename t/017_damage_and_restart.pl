@@ -150,6 +150,8 @@ foreach my $case (
 	}
 	is($node->safe_psql('postgres', "SELECT count(*), min(lsn) FROM grouplog.read('$after')"), "5|$first[4]",
 		'... who passes over both reads the rest');
+	my ($state) = sql_error($node, "SELECT count(*) FROM (SELECT lsn FROM grouplog.read('$first[2]')) AS r");
+	is($state, 'XX001', '... who begins between them hears of the second');
 	$node->stop;
 }
 
