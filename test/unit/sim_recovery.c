@@ -904,6 +904,27 @@ accept_end(GlRecoveryResult *sound, const GlRecoveryResult *corrupt)
 	return true;
 }
 
+/*
+ * Where recovery begins to read: with the newest segment, or where its oldest file
+ * that is left took over; what that one repeats is not judged.
+ */
+static uint64_t
+walk_begin(void)
+{
+	uint32_t	index = map.count - 1;
+	const GlMapEntry *entry = &entries[index];
+
+	for (uint32_t i = index; i-- > 0 && !entry->starts_run && entry->base % segment_size != 0;)
+	{
+		if (!gl_map_is_live(&entries[i]))
+			continue;
+		if (entries[i].end != entry->base)
+			break;
+		entry = &entries[i];
+	}
+	return entry->base % segment_size == 0 ? entry->base : entry->first_lsn;
+}
+
 static void
 damage_bytes(GlRecoveryResult *sound)
 {
@@ -943,6 +964,7 @@ damage_bytes(GlRecoveryResult *sound)
 	{
 		bool		walked = lowest->epoch == newest->seed.epoch &&
 			lowest->lsn >= newest->first_lsn / segment_size * segment_size &&
+			lowest->lsn >= walk_begin() &&
 			sound->end_lsn > newest->first_lsn / segment_size * segment_size;
 
 		counts.damaged++;
